@@ -1,0 +1,347 @@
+"""Makes the Service equal to the Intent and tells what became of it. There is no second path to the API.
+
+One pass: read, plan, write, and after a withdrawal see the endpoints go. A newer Intent abandons the pass wherever
+it is; since every write carries the resourceVersion of what was read, a write so abandoned is fenced off by the
+next one, which is sent even if nothing differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from random import SystemRandom
+from typing import Protocol
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from .. import times
+from ..decide.ownership import HOLDER, OPERATOR_APP, Around, holder, pod_over, pod_owner
+from ..decide.service import Create, Delete, Nothing, Patch, Refuse, Step, plan
+from ..decide.tree import Json, at, items, text
+from ..model import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    Fact,
+    ForbiddenError,
+    Intent,
+    NotFoundError,
+    Observed,
+    Release,
+    Serve,
+    ServerError,
+    ThrottledError,
+    Trouble,
+    UnauthorizedError,
+    UnreachableError,
+)
+from ..settings import Settings
+
+TELL_AFTER = 3  # failures in a row that may pass by themselves
+STEPS = 6  # delete, create, publish; or park, delete: never more, so more is a fight
+OVERRULED = "Overruled"  # reason of an ApiError: something between us and the store changes what is written
+
+
+class Api(Protocol):
+    """What the reconciler needs of `agent.act.kube.Kube`."""
+
+    async def get_pod(self, name: str) -> Json: ...
+    async def get_service(self, name: str) -> Json: ...
+    async def list_services(self, labels: dict[str, str]) -> list[Json]: ...
+    async def create_service(self, body: Json) -> Json: ...
+    async def patch_service(self, name: str, body: Json) -> Json: ...
+    async def delete_service(self, name: str, uid: str) -> None: ...
+    async def list_slices(self, service: str) -> list[Json]: ...
+
+
+class Reconciler:
+    """Runs passes until cancelled: at each new Intent, after an error with back-off, else at the drift pace."""
+
+    def __init__(
+        self, api: Api, settings: Settings, intent: Callable[[], Intent], tell: Callable[[Fact], None]
+    ) -> None:
+        self._api = api
+        self._settings = settings
+        self._intent = intent
+        self._tell = tell
+        self._random = SystemRandom()
+        self._news = asyncio.Event()
+        self._scope: asyncio.Timeout | None = None
+        self._working_on = -1
+        self._failures = 0
+        self._fence = False  # a write was abandoned, or may have been by a former life
+        self._first = True
+        self._pod: Json | None = None
+        self._told: Observed | None = None
+        self._clear = ""  # resourceVersion at which the slices were seen to be empty
+
+    def wake(self) -> None:
+        """A new Intent stands: what is under way for an older one is abandoned."""
+        self._news.set()
+        if self._scope is not None and self._intent().generation != self._working_on:
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def run(self) -> None:
+        """Never returns; raises only what is a defect."""
+        while True:
+            self._news.clear()
+            delay = await self._pass()
+            try:
+                async with asyncio.timeout(delay):
+                    await self._news.wait()
+                self._failures = 0
+            except TimeoutError:
+                pass
+
+    async def _pass(self) -> float:
+        """One pass; the time until the next, in seconds."""
+        self._working_on = self._intent().generation
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                self._scope = scope
+                observed = await self._settle()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return 0.0
+        except ApiError as error:
+            return self._failed(error)
+        finally:
+            self._scope = None
+        self._say(observed)
+        if observed.blocked is not None:
+            self._failures += 1
+            return self._backoff(times.RETRY_REFUSED_MAX)
+        self._failures = 0
+        if observed.routed and not isinstance(self._intent().desired, Serve):
+            return times.RETRY_MIN
+        return times.DRIFT * self._random.uniform(1 - times.DRIFT_JITTER, 1 + times.DRIFT_JITTER)
+
+    def _failed(self, error: ApiError) -> float:
+        self._failures += 1
+        passing = isinstance(error, UnreachableError | ServerError | ThrottledError | ConflictError)
+        settled = (
+            self._told is not None and self._told.generation == self._working_on and not self._told.blocked
+        )
+        # What was reached stays reached through an outage; and a single failure is no news.
+        if not settled and (self._failures >= TELL_AFTER or not passing):
+            trouble = _trouble(error, self._settings)
+            self._say(
+                Observed(self._working_on, routed=True, blocked=trouble, service=self._settings.service)
+            )
+        if isinstance(error, ForbiddenError | UnauthorizedError):
+            return self._backoff(times.RETRY_REFUSED_MAX)
+        wait = self._backoff(
+            times.RETRY_MAX if isinstance(self._intent().desired, Serve) else times.RETRY_MAX_PARKING
+        )
+        if isinstance(error, ThrottledError) and error.retry_after is not None:
+            return max(wait, min(error.retry_after, times.RETRY_MAX) * self._random.uniform(1.0, 1.2))
+        return wait
+
+    def _say(self, observed: Observed) -> None:
+        self._told = observed
+        self._tell(observed)
+
+    def _backoff(self, most: float) -> float:
+        grown = times.RETRY_MIN * 2.0 ** min(self._failures - 1, 16)
+        return min(grown, most) * self._random.uniform(0.8, 1.2)
+
+    async def _settle(self) -> Observed:
+        """Read, plan and write until nothing is left to do, starting anew at each conflict.
+
+        Raises:
+            ApiError: the last one, when it is no conflict or conflicts do not end.
+        """
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type((ConflictError, AlreadyExistsError)),
+            wait=wait_random_exponential(multiplier=times.CONFLICT_MIN, max=times.CONFLICT_MAX),
+            stop=stop_after_attempt(times.CONFLICT_TRIES),
+            reraise=True,
+        )
+        async for attempt in retrying:
+            with attempt:
+                return await self._once()
+        raise AssertionError("unreachable: tenacity re-raises")
+
+    async def _once(self) -> Observed:
+        intent = self._intent()
+        self._working_on = intent.generation
+        desired = intent.desired
+        await self._read_pod()
+        service = await self._read_service()
+        name = text(service, "metadata", "name") or self._settings.service
+        around = await self._around(service)
+        for _ in range(STEPS):
+            step = plan(service, desired, self._settings, around)
+            match step:
+                case Refuse():
+                    return Observed(intent.generation, routed=False, blocked=step.why, service=name)
+                case Nothing() if isinstance(desired, Serve) or not step.exposed:
+                    released = isinstance(desired, Release)
+                    return Observed(intent.generation, routed=step.exposed, service=name, released=released)
+                case Nothing():
+                    if not await self._empty(name, service):
+                        return Observed(intent.generation, routed=True, service=name)
+                    around = replace(around, empty=True)
+                case _:
+                    service = await self._write(step, service)
+                    around = replace(around, epoch="", exposed=False, empty=False)
+        raise ApiError(0, OVERRULED, f"Service {name} is another than was written, {STEPS} times over")
+
+    async def _write(self, step: Step, service: Json | None) -> Json | None:
+        """Sends one step; what the Service is afterwards. Until the answer is here, the write may yet land."""
+        fenced_off, self._fence = not self._fence, True
+        self._clear = ""
+        try:
+            match step:
+                case Create():
+                    service = await self._api.create_service(step.body)
+                case Patch():
+                    service = await self._api.patch_service(step.name, step.body)
+                case Delete():
+                    await self._api.delete_service(step.name, step.uid)
+                    service = None
+                case _:
+                    raise AssertionError(step)
+        except (UnreachableError, ServerError):
+            raise  # kube-apiserver also answers 500 where etcd took too long, and the write may stand
+        except NotFoundError as error:
+            self._fence = False
+            raise ConflictError(409, "Conflict", "the Service was deleted meanwhile") from error
+        except ConflictError:
+            self._fence = False  # another resourceVersion stands: what was in flight can't land any more
+            raise
+        except ApiError:
+            self._fence = not fenced_off
+            raise
+        self._fence = False
+        return service
+
+    # --- what a plan needs to know ---------------------------------------------------------------------
+
+    async def _read_pod(self) -> None:
+        """Our own Pod, once: its labels and uid do not change. Without the right, the plan does without."""
+        if self._pod is None:
+            try:
+                self._pod = await self._api.get_pod(self._settings.identity.pod)
+            except (ForbiddenError, NotFoundError):
+                self._pod = None
+
+    async def _read_service(self) -> Json | None:
+        if self._settings.service_labels:
+            several = await self._api.list_services(dict(self._settings.service_labels))
+            if len(several) > 1:
+                names = ", ".join(sorted(text(one, "metadata", "name") for one in several))
+                raise ApiError(0, "Several", f"SPARK_UI_AGENT_SERVICE_LABELS match several Services: {names}")
+            return several[0] if several else None
+        candidates = [self._settings.service]
+        app = text(self._pod, "metadata", "labels", OPERATOR_APP)
+        if app and not self._settings.service_given:
+            candidates.insert(0, f"{app}-ui-svc")
+        found: Json | None = None
+        for candidate in candidates:
+            try:
+                service = await self._api.get_service(candidate)
+            except NotFoundError:
+                continue
+            if text(service, "metadata", "annotations", HOLDER) == self._settings.identity.holder:
+                return service  # what was taken stays the one, so that it is parked again
+            found = found or service
+        return found
+
+    async def _around(self, service: Json | None) -> Around:
+        identity = self._settings.identity
+        holds, owns = (holder(service), pod_owner(service)) if service is not None else (None, None)
+        holder_gone = await self._over(holds)
+        owner_gone = holder_gone if owns == holds else await self._over(owns)
+        if self._first and text(service, "metadata", "annotations", HOLDER) == identity.holder:
+            self._fence = True  # a write of a former life may still be on its way
+        self._first = False
+        exposed = False
+        if service is not None and not at(service, "spec", "selector"):
+            try:
+                exposed = await self._holds_us(text(service, "metadata", "name"))
+            except ForbiddenError:
+                exposed = True
+        epoch = secrets.token_hex(4) if self._fence else ""
+        return Around(self._pod, holder_gone, owner_gone, epoch, exposed)
+
+    async def _over(self, mark: tuple[str, str] | None) -> bool:
+        """True when `mark` names another Pod than ours, which is known to be over."""
+        if mark is None or mark == (self._settings.identity.pod, self._settings.identity.uid):
+            return False
+        pod, uid = mark
+        try:
+            return pod_over(await self._api.get_pod(pod), uid)
+        except NotFoundError:
+            return True
+        except ForbiddenError:
+            return False
+
+    # --- gone ------------------------------------------------------------------------------------------
+
+    async def _empty(self, name: str, service: Json | None) -> bool:
+        """Waits until no endpoint of the Service leads here; False when it still does after the bounded reads."""
+        version = text(service, "metadata", "resourceVersion")
+        if version and version == self._clear:
+            return True
+        pause = times.SLICE_FIRST
+        for _ in range(times.SLICE_READS):
+            try:
+                if not await self._holds_us(name):
+                    self._clear = version
+                    return True
+            except ForbiddenError:
+                await asyncio.sleep(times.BLIND_GONE)
+                return True
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, times.SLICE_MAX)
+        return False
+
+    async def _holds_us(self, name: str) -> bool:
+        uid = self._settings.identity.uid
+        for piece in await self._api.list_slices(name):
+            for endpoint in items(piece, "endpoints"):
+                target = text(endpoint, "targetRef", "uid")
+                addresses = at(endpoint, "addresses")
+                # A slice mirrored from stale Endpoints may lack the reference to the Pod.
+                ours = isinstance(addresses, list) and not self._settings.identity.ips.isdisjoint(addresses)
+                if target == uid or (not target and ours):
+                    return True
+        return False
+
+
+def _trouble(error: ApiError, settings: Settings) -> Trouble:
+    """What an ApiError means to a user."""
+    match error:
+        case ForbiddenError():
+            return Trouble(
+                "rbac", str(error), "give the Pod's ServiceAccount the verbs of deploy/, see `check`"
+            )
+        case UnauthorizedError():
+            return Trouble(
+                "token",
+                str(error),
+                "mount a valid ServiceAccount token, or name it in SPARK_UI_AGENT_TOKEN_FILE",
+            )
+        case UnreachableError():
+            return Trouble("api", f"{settings.api_url}: {error}", "none needed if it passes: tried again")
+        case ConflictError():
+            return Trouble(
+                "conflict",
+                str(error),
+                "find who else writes to the Service: kubectl get --show-managed-fields",
+            )
+        case ApiError() if error.reason == OVERRULED:
+            return Trouble(
+                "conflict",
+                error.message,
+                "find the admission webhook or controller that rewrites the Service",
+            )
+        case ApiError() if error.reason == "Several":
+            return Trouble("service", error.message, "let the labels match one Service")
+        case _:
+            return Trouble("api", str(error), "see the message; tried again")

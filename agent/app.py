@@ -1,0 +1,207 @@
+"""Wiring: facts go to `fold`, what follows goes to the reconciler and the rest, and everything is told.
+
+All tasks live in one TaskGroup. Signals and requests only tell facts; nothing here looks into one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from . import __version__, times
+from .act.kube import Kube
+from .act.reconciler import Reconciler
+from .decide.desired import fold, initial
+from .decide.status import over, status
+from .model import Draining, Fact, Misconfigured, Status, Trouble, World
+from .sense.search import Search
+from .sense.sockets import SocketTable, SocketWatch
+from .settings import Settings, SettingsError
+from .tell.announcer import Announcer
+from .tell.control import Control, RequestError
+from .tell.discovery import listing
+from .tell.events import Events
+from .tell.logs import Log
+from .tell.metrics import Metrics
+from .tell.report import document
+from .tell.web import Web
+
+Part = Callable[[], Awaitable[None]]
+Follower = Callable[[World, World], None]
+
+
+async def run(settings: Settings | SettingsError, log: Log) -> None:
+    """Runs until the driver has ended or a signal came, and the Service leads nowhere. Raises only defects."""
+    problem = settings if isinstance(settings, SettingsError) else None
+    usable = settings.settings if isinstance(settings, SettingsError) else settings
+    metrics = Metrics()
+
+    def count(verb: str, code: str) -> None:
+        metrics.count("api_requests_total", verb=verb, code=f"{code[0]}xx" if code.isdigit() else "none")
+
+    async with Kube.open(usable, count) as kube:
+        await App(usable, log, kube, metrics, problem).run()
+
+
+class App:
+    """The agent: one World, and the parts that learn, act and tell.
+
+    With a `problem` in the settings nothing is searched and nothing is written: they may name the wrong Service.
+    """
+
+    def __init__(
+        self, settings: Settings, log: Log, kube: Kube, metrics: Metrics, problem: SettingsError | None = None
+    ) -> None:
+        self._settings = settings
+        self._logger = log
+        self._problem = problem
+        self._world = initial()
+        self._pulse = asyncio.Event()
+        self._ticked = asyncio.get_running_loop().time()
+        metrics.gauge("info", 1, version=__version__)
+
+        table = SocketTable()
+        web = Web(
+            settings,
+            status=self.status,
+            since=lambda: self._announcer.since,
+            alive=self._alive,
+            metrics=metrics.text,
+            log=log,
+        )
+        sockets = SocketWatch(table, self.tell, self.view)
+        search = Search(self.tell, self.view, settings, lambda: web.inodes)
+        reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell)
+        events = Events(settings, kube.create_event, log)
+        self._announcer = Announcer(log, metrics, [events.tell])
+        self._ours: Callable[[], frozenset[int]] = lambda: web.inodes
+        handlers = {"status": self._on_status, "discover": self._on_discover, "drain": self._on_drain}
+        control = Control(settings.control_socket, handlers, log)
+
+        self._parts: dict[str, Part] = {
+            "tick": self._tick,
+            "sockets": sockets.run,
+            "web": web.run,
+            "control": control.run,
+            "events": events.run,
+        }
+        self._followers: list[Follower] = [
+            lambda before, after: search.wake(),
+            lambda before, after: reconciler.wake() if after.intent != before.intent else None,
+        ]
+        if problem is None:
+            self._parts |= {"search": search.run, "reconciler": reconciler.run}
+
+    # --- facts in --------------------------------------------------------------------------------------
+
+    def tell(self, fact: Fact) -> None:
+        """Takes a fact; who acts on it knows what follows before this returns."""
+        before = self._world
+        self._world = fold(before, fact, self._settings)
+        if self._world == before:
+            return
+        for follow in self._followers:
+            follow(before, self._world)
+        self._announcer.tell(self.status())
+        self._pulse.set()
+        self._pulse = asyncio.Event()
+
+    def view(self) -> World:
+        """What is known now."""
+        return self._world
+
+    def status(self) -> Status:
+        """What the agent is doing, for whoever asks."""
+        return status(self._world, self._settings)
+
+    async def until(self, condition: Callable[[World], bool], deadline: float) -> bool:
+        """Waits until the World meets `condition`; False when `deadline` (loop time) comes first."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while not condition(self._world):
+                    await self._pulse.wait()
+        return condition(self._world)
+
+    # --- start, run, end -------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until the end; see `agent.app.run`."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.tell, Draining(number.name, leave=True))
+        for warning in self._settings.warnings:
+            self._logger.warning(warning)
+        self._announcer.tell(self.status())
+        if self._problem is not None:
+            self.tell(Misconfigured(Trouble("settings", str(self._problem), "correct the Pod template")))
+        gc.freeze()
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._guarded(name, part), name=name) for name, part in self._parts.items()
+            ]
+            await self._end()
+            for task in tasks:
+                task.cancel()
+
+    async def _end(self) -> None:
+        """Returns when nothing is left to do, or no time is left to do it."""
+        loop = asyncio.get_running_loop()
+        await self.until(self._ending, float("inf"))
+        deadline = loop.time() + times.DRAIN_DEFAULT
+        if self._problem is not None:
+            return
+        if not await self.until(self._over, deadline):
+            observed = self._world.observed
+            blocked = observed.blocked if observed is not None else None
+            self._logger.error(
+                "left undone",
+                service=self.status().service,
+                wanted=type(self._world.intent.desired).__name__.lower(),
+                found=blocked.found if blocked is not None else "the API server has not answered yet",
+                remedy="none needed: the Service's endpoints go with the Pod",
+            )
+
+    def _ending(self, world: World) -> bool:
+        return world.leaving or self._over(world)
+
+    def _over(self, world: World) -> bool:
+        return over(world, self._settings)
+
+    async def _guarded(self, name: str, part: Part) -> None:
+        """One part. A defect in it parks the Service and ends the run in order: kubelet starts a new life."""
+        try:
+            await part()
+        except Exception as error:
+            self._logger.exception("defect", part=name, remedy="please report this; the driver is not affected")
+            self.tell(Draining(f"a defect in {name}: {error!r}", leave=True))
+
+    async def _tick(self) -> None:
+        while True:
+            self._ticked = asyncio.get_running_loop().time()
+            await asyncio.sleep(times.TICK)
+
+    def _alive(self) -> bool:
+        return asyncio.get_running_loop().time() - self._ticked < times.LIVENESS
+
+    # --- requests over the Unix socket -------------------------------------------------------------------
+
+    async def _on_status(self, _request: Mapping[str, object]) -> Mapping[str, object]:
+        return document(self.status(), self._announcer.since)
+
+    async def _on_discover(self, _request: Mapping[str, object]) -> Mapping[str, object]:
+        return listing(self._world, self._settings, self._ours())
+
+    async def _on_drain(self, request: Mapping[str, object]) -> Mapping[str, object]:
+        timeout = request.get("timeout", times.DRAIN_DEFAULT)
+        if not isinstance(timeout, int | float):
+            raise RequestError("timeout is a number of seconds")
+        self.tell(Draining("drain"))
+        gone = await self.until(_gone, asyncio.get_running_loop().time() + timeout)
+        return {"gone": gone, **document(self.status(), self._announcer.since)}
+
+
+def _gone(world: World) -> bool:
+    return world.intent.gone(world.observed)

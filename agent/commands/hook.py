@@ -1,0 +1,52 @@
+"""`install-hook`: for postStart and init containers, where any other exit code than 0 would hold the Pod back."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from types import FrameType, TracebackType
+from typing import NoReturn
+
+from .. import times
+from ..settings import SettingsError, load
+from . import DONE, complain
+
+
+class _NeverFails:
+    """Turns any error into one line on stderr: without the hook the agent still finds the UI by itself."""
+
+    def __enter__(self) -> None:
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.setitimer(signal.ITIMER_REAL, times.INSTALL)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if not isinstance(error, Exception):
+            return False
+        complain(
+            f"no log hook: {type(error).__name__}: {error}; the UI is found by its listening socket instead"
+        )
+        return True
+
+
+def _too_long(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise TimeoutError(f"not done within {times.INSTALL:g} s")
+
+
+def install_hook(env: Mapping[str, str]) -> int:
+    """Writes the files; always 0. With bad settings the driver gets its logging as it is, without the hook."""
+    with _NeverFails():
+        from ..act.volume import install
+
+        try:
+            settings = load(env)
+        except SettingsError as error:
+            for problem in error.problems:
+                complain(problem)
+            settings = replace(error.settings, hook="off")
+        for line in install(settings).said:
+            complain(line)
+    return DONE

@@ -1,0 +1,24 @@
+"""The environment, read once into one frozen `Settings`; every error at once."""
+
+from __future__ import annotations
+
+from .load import control_socket, load
+from .names import service_name
+from .shape import IN_CLUSTER, PREFIX, Identity, Settings, SettingsError
+from .table import TABLE, Setting
+from .values import pairs, split_address
+
+__all__ = [
+    "IN_CLUSTER",
+    "PREFIX",
+    "TABLE",
+    "Identity",
+    "Setting",
+    "Settings",
+    "SettingsError",
+    "control_socket",
+    "load",
+    "pairs",
+    "service_name",
+    "split_address",
+]

@@ -1,0 +1,25 @@
+"""The name of the Service where the user gives none."""
+
+from __future__ import annotations
+
+import hashlib
+
+LONGEST = 63  # of a Service's name: kube-apiserver, RFC 1035 label
+_HASH = 8
+_SUFFIX = "-ui"
+
+
+def service_name(pod: str) -> str:
+    """The default Service name for a Pod: `-driver` cut, `-ui` added, made a valid name of at most 63.
+
+    Pod names may have dots and a leading digit and up to 253 characters, Service names none of that
+    (kube-apiserver: RFC 1035 label); over-long ones keep a hash, so two long names never meet.
+    """
+    name = pod.removesuffix("-driver").replace(".", "-") + _SUFFIX
+    if not name[:1].isalpha():
+        name = f"ui-{name}"
+    if len(name) > LONGEST:
+        digest = hashlib.sha256(pod.encode()).hexdigest()[:_HASH]
+        head = name[: LONGEST - len(_SUFFIX) - 1 - _HASH].rstrip("-")
+        name = f"{head}-{digest}{_SUFFIX}"
+    return name

@@ -1,0 +1,1 @@
+"""Real Spark drivers for demo and tests: installed from PyPI, run with a scripted life, observed from outside."""

@@ -1,0 +1,95 @@
+"""Runs one control plane from its first process to its last, inside one temporary folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+
+import aiohttp
+
+from sandbox.apiclient import Access, ApiClient
+from sandbox.components import Layout, apiserver, controller_manager, etcd, make_pki
+from sandbox.objects import create_node, wait_until
+from sandbox.processes import Daemons
+from sandbox.scratch import scratch_folder
+
+READY_SECONDS = 60.0
+POLL_SECONDS = 0.05
+
+
+class Running:
+    """A control plane that is up: its files, and a way to wait while it stays so."""
+
+    def __init__(self, layout: Layout, daemons: Daemons) -> None:
+        self.layout = layout
+        self._daemons = daemons
+
+    async def meanwhile(self, work: Coroutine[None, None, object]) -> None:
+        """Wait for ``work``; raise `DaemonError` as soon as a component ends by itself."""
+        await self._daemons.meanwhile(work)
+
+
+@contextlib.asynccontextmanager
+async def running(binaries: Path, extra_hosts: Sequence[str] = ()) -> AsyncIterator[Running]:
+    """Start a control plane on a free port of the loopback; inside the block it is ready.
+
+    Ready means: /readyz is ok, the namespace ``default`` has its ServiceAccount and ConfigMap, one Node exists.
+    Raises `DaemonError` when a component ends early, TimeoutError when a step takes longer than a minute.
+    """
+    with scratch_folder("cluster") as folder, _reserved_port() as port:
+        layout = Layout(folder)
+        async with Daemons() as daemons:
+            await daemons.start(etcd(binaries, layout), layout.log("etcd"))
+            url = f"https://127.0.0.1:{port}"
+            pki = make_pki(layout, extra_hosts)
+            admin = pki.client("admin", "admin", ["system:masters"])
+            pki.kubeconfig(layout.kubeconfig, url, admin)
+            manager = pki.client("controller-manager", "system:kube-controller-manager")
+            config = pki.kubeconfig(folder / "controller-manager.kubeconfig", url, manager)
+            # an API server that finds no etcd asks again only after a second
+            await daemons.meanwhile(_until(layout.etcd_socket.exists))
+            await daemons.start(apiserver(binaries, layout, port), layout.log("kube-apiserver"))
+            api = ApiClient(Access(url, pki.ca_file, admin.cert_file, admin.key_file))
+            await daemons.meanwhile(_serving(api))
+            argv = controller_manager(binaries, layout, config)
+            await daemons.start(argv, layout.log("kube-controller-manager"))
+            await daemons.meanwhile(_furnished(api))
+            yield Running(layout, daemons)
+
+
+@contextlib.contextmanager
+def _reserved_port() -> Iterator[int]:
+    # Bound but not listening: nobody else gets the port, and kube-apiserver, which shares it by SO_REUSEPORT
+    # as the same user, gets every connection.
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(READY_SECONDS):
+        while True:
+            if holds():
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _serving(api: ApiClient) -> None:
+    async with asyncio.timeout(READY_SECONDS):
+        while True:
+            with contextlib.suppress(aiohttp.ClientError):
+                if (await api.request("GET", "/readyz")).status == 200:
+                    return
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _furnished(api: ApiClient) -> None:
+    await create_node(api)
+    for collection, name in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")):
+        path = f"/api/v1/namespaces/default/{collection}"
+        only = {"fieldSelector": f"metadata.name={name}"}
+        await wait_until(api, path, bool, params=only, within=READY_SECONDS)

@@ -1,0 +1,101 @@
+"""Which freed port is kept from other drivers, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.decide.desired import fold, guarded, initial
+from agent.model import Closed, Draining, Fact, HookStopping, Observed, Trouble
+from tests.support.make import bound, listener, ours, scan, settings
+
+NODE = settings(host_network=True)
+BLOCKED = Trouble("api", "no answer", "none needed")
+
+
+def kept(*facts: Fact, **given: str) -> int | None:
+    """The inode of the listener whose port is guarded after `facts`."""
+    world, chosen = initial(), settings(given, host_network=True)
+    for fact in facts:
+        world = fold(world, fact, chosen)
+    found = guarded(world, chosen)
+    return found.inode if found is not None else None
+
+
+@pytest.mark.parametrize(
+    ("facts", "inode"),
+    [
+        pytest.param([scan(4040)], None, id="never served, never guarded"),
+        pytest.param([bound(4040)], None, id="it still listens itself"),
+        pytest.param([bound(4040), Closed(4040)], 4040, id="freed: at once, in the same fold"),
+        pytest.param([bound(4040), scan()], 4040, id="freed, seen by a scan"),
+        pytest.param([bound(4040), HookStopping(7)], None, id="about to stop, not closed yet"),
+        pytest.param([bound(4040), HookStopping(7), Closed(4040)], 4040, id="stopped"),
+        pytest.param([bound(4040), Draining("x"), Closed(4040)], 4040, id="also while draining"),
+        pytest.param(
+            [bound(4040), Closed(4040), Observed(1, routed=True)],
+            4040,
+            id="the answer to an older number says nothing",
+        ),
+        pytest.param(
+            [bound(4040), Closed(4040), Observed(2, routed=True)], 4040, id="the slices still hold us"
+        ),
+        pytest.param(
+            [bound(4040), Closed(4040), Observed(2, routed=True, blocked=BLOCKED)],
+            4040,
+            id="the API is away: unknown counts as routed",
+        ),
+        pytest.param([bound(4040), Closed(4040), Observed(2, routed=False)], None, id="gone: let go"),
+        pytest.param(
+            [bound(4040), HookStopping(7), Observed(2, routed=False), Closed(4040)],
+            None,
+            id="gone before it closed: never needed",
+        ),
+        pytest.param(
+            [bound(4040), Closed(4040), bound(4041)],
+            4040,
+            id="the next context is up, but the Service may still hold the former port",
+        ),
+        pytest.param(
+            [bound(4040), Closed(4040), bound(4041), Observed(3, routed=True, blocked=BLOCKED)],
+            4040,
+            id="the next context is up, and the API is away",
+        ),
+        pytest.param(
+            [bound(4040), Closed(4040), bound(4041), Observed(3, routed=True)],
+            None,
+            id="the Service is known to hold the next context's port",
+        ),
+        pytest.param(
+            [bound(4040), Closed(4040), bound(4041), Observed(3, routed=True), Closed(4041)],
+            4041,
+            id="then that one is guarded",
+        ),
+        pytest.param(
+            [bound(4040, inode=1), Closed(4040), bound(4040, inode=2)],
+            None,
+            id="our own driver has the same port again",
+        ),
+    ],
+)
+def test_the_guarded_port(facts: list[Fact], inode: int | None) -> None:
+    assert kept(*facts) == inode
+
+
+def test_the_guard_takes_the_address_that_was_freed() -> None:
+    world = fold(fold(initial(), bound(4040), NODE), Closed(4040), NODE)
+
+    assert guarded(world, NODE) == listener(4040)
+
+
+def test_no_guard_where_it_is_off_or_the_network_is_the_pods_own() -> None:
+    facts: list[Fact] = [bound(4040), Closed(4040)]
+    world = initial()
+    for fact in facts:
+        world = fold(world, fact, settings())
+
+    assert kept(*facts, GUARD="off") is None
+    assert guarded(world, settings()) is None
+
+
+def test_a_uis_proof_by_rest_is_guarded_as_well() -> None:
+    assert kept(scan(4040), ours(4040), scan()) == 4040
