@@ -12,11 +12,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from . import __version__, times
+from .act.guard import Guard
 from .act.kube import Kube
 from .act.reconciler import Reconciler
-from .decide.desired import fold, initial
-from .decide.status import over, status
-from .model import Draining, Fact, Misconfigured, Status, Trouble, World
+from .act.volume import Proven, install, recall, remember
+from .decide.desired import fold, guarded, initial, withdrawn
+from .decide.lifecycle import finished, over
+from .decide.status import status
+from .model import Draining, Fact, HookBound, HookReady, Misconfigured, Proof, Scheme, Status, Trouble, World
+from .sense.driver import DriverWatch
+from .sense.loghook import LogHook
 from .sense.search import Search
 from .sense.sockets import SocketTable, SocketWatch
 from .settings import Settings, SettingsError
@@ -24,7 +29,7 @@ from .tell.announcer import Announcer
 from .tell.control import Control, RequestError
 from .tell.discovery import listing
 from .tell.events import Events
-from .tell.logs import Log
+from .tell.logs import Log, hide
 from .tell.metrics import Metrics
 from .tell.report import document
 from .tell.web import Web
@@ -72,28 +77,44 @@ class App:
             metrics=metrics.text,
             log=log,
         )
+        hook = self._hook(table, metrics)
+        guard = Guard(settings.settle)
+
+        def ours() -> frozenset[int]:
+            return web.inodes | guard.inodes | (hook.inodes if hook is not None else frozenset())
+
+        self._ours = ours
         sockets = SocketWatch(table, self.tell, self.view)
-        search = Search(self.tell, self.view, settings, lambda: web.inodes)
+        search = Search(self.tell, self.view, settings, ours)
+        driver = DriverWatch(
+            lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours
+        )
         reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell)
         events = Events(settings, kube.create_event, log)
         self._announcer = Announcer(log, metrics, [events.tell])
-        self._ours: Callable[[], frozenset[int]] = lambda: web.inodes
         handlers = {"status": self._on_status, "discover": self._on_discover, "drain": self._on_drain}
         control = Control(settings.control_socket, handlers, log)
 
         self._parts: dict[str, Part] = {
             "tick": self._tick,
+            "guard": guard.run,
             "sockets": sockets.run,
+            "driver": driver.run,
             "web": web.run,
             "control": control.run,
             "events": events.run,
         }
-        self._followers: list[Follower] = [
-            lambda before, after: search.wake(),
-            lambda before, after: reconciler.wake() if after.intent != before.intent else None,
-        ]
+        # The guard first: from here to the freed port it is a matter of microseconds.
+        self._followers: list[Follower] = [lambda before, after: guard.follow(guarded(after, settings))]
         if problem is None:
-            self._parts |= {"search": search.run, "reconciler": reconciler.run}
+            self._parts |= {"reconciler": reconciler.run, "search": search.run}
+            self._followers.append(
+                lambda before, after: reconciler.wake() if after.intent != before.intent else None
+            )
+        if hook is not None:
+            self._parts["hook"] = hook.run
+            self._followers.append(self._remember)
+        self._followers += [lambda before, after: search.wake(), lambda before, after: driver.wake()]
 
     # --- facts in --------------------------------------------------------------------------------------
 
@@ -137,6 +158,9 @@ class App:
         self._announcer.tell(self.status())
         if self._problem is not None:
             self.tell(Misconfigured(Trouble("settings", str(self._problem), "correct the Pod template")))
+        else:
+            self.tell(HookReady(on="hook" in self._parts))
+            self._recall()
         gc.freeze()
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -150,33 +174,89 @@ class App:
         """Returns when nothing is left to do, or no time is left to do it."""
         loop = asyncio.get_running_loop()
         await self.until(self._ending, float("inf"))
-        deadline = loop.time() + times.DRAIN_DEFAULT
         if self._problem is not None:
             return
-        if not await self.until(self._over, deadline):
-            observed = self._world.observed
-            blocked = observed.blocked if observed is not None else None
-            self._logger.error(
-                "left undone",
-                service=self.status().service,
-                wanted=type(self._world.intent.desired).__name__.lower(),
-                found=blocked.found if blocked is not None else "the API server has not answered yet",
-                remedy="none needed: the Service's endpoints go with the Pod",
-            )
+        deadline = loop.time() + times.DRAIN_DEFAULT
+        if await self.until(self._over, deadline):
+            # Only an ended driver's Service is released; kubelet may tell of the end a moment after its SIGTERM.
+            await self.until(self._finished, min(deadline, loop.time() + times.END_LOOK))
+            return
+        observed = self._world.observed
+        blocked = observed.blocked if observed is not None else None
+        self._logger.error(
+            "left undone",
+            service=self.status().service,
+            wanted=type(self._world.intent.desired).__name__.lower(),
+            found=blocked.found if blocked is not None else "the API server has not answered yet",
+            remedy="none needed: the Service's endpoints go with the Pod",
+        )
 
     def _ending(self, world: World) -> bool:
+        if self._problem is not None:  # nothing was written, so nothing has to be taken back
+            return world.leaving or world.ended is not None
         return world.leaving or self._over(world)
 
     def _over(self, world: World) -> bool:
         return over(world, self._settings)
+
+    def _finished(self, world: World) -> bool:
+        return finished(world, self._settings, self._ours())
 
     async def _guarded(self, name: str, part: Part) -> None:
         """One part. A defect in it parks the Service and ends the run in order: kubelet starts a new life."""
         try:
             await part()
         except Exception as error:
-            self._logger.exception("defect", part=name, remedy="please report this; the driver is not affected")
+            self._logger.exception(
+                "defect", part=name, remedy="please report this; the driver is not affected"
+            )
             self.tell(Draining(f"a defect in {name}: {error!r}", leave=True))
+
+    # --- the log hook ------------------------------------------------------------------------------------
+
+    def _hook(self, table: SocketTable, metrics: Metrics) -> LogHook | None:
+        """Writes the hook's files; the receiver where a hook is wanted and could be written."""
+        if self._problem is not None:
+            return None
+        installed = install(self._settings)
+        for line in installed.said:
+            self._logger.info(line)
+        if not installed.hook:
+            return None
+        hide(installed.secret)
+        return LogHook(
+            installed.port,
+            installed.secret,
+            self._settings.hook_timeout,
+            self.tell,
+            scan=table.scan,
+            withdrawn=lambda pid, deadline: self.until(lambda world: withdrawn(world, pid), deadline),
+            count=lambda outcome: metrics.count("hook_posts_total", outcome=outcome),
+            warn=self._logger.warning,
+            driver_uid=self._settings.driver_uid,
+        )
+
+    def _remember(self, before: World, after: World) -> None:
+        if after.proven != before.proven:
+            remember(
+                self._settings.dir,
+                [
+                    Proven(ui.pid, ui.listener.port, ui.scheme.value, ui.listener.inode)
+                    for ui in after.proven
+                    if ui.proof is Proof.HOOK and ui.pid is not None
+                ],
+            )
+
+    def _recall(self) -> None:
+        """What the hook told a former life holds as long as that very socket listens."""
+        proven = recall(self._settings.dir)
+        if proven:
+            table = SocketTable()
+            now = {one.inode: one for one in table.scan().listeners}
+            table.close()
+            for one in proven:
+                if one.inode in now and now[one.inode].port == one.port:
+                    self.tell(HookBound(one.pid, one.port, Scheme(one.scheme), now[one.inode]))
 
     async def _tick(self) -> None:
         while True:

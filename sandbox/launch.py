@@ -54,15 +54,18 @@ async def start(
     stdin: int | None = asyncio.subprocess.DEVNULL,
     stdout: int | None = None,
     stderr: int | None = None,
+    limit: int = 1 << 16,
 ) -> asyncio.subprocess.Process:
     """Start ``argv`` in a session of its own; the kernel kills it when the calling thread ends.
 
-    ``gid`` is ``uid`` unless given. ``reads``: paths that a process with another uid has to reach beside this interpreter and
-    ``cwd``; those under a folder closed to others (a cache in /root, a test's temporary folder) are shown to it at the
-    same place, in a mount namespace of its own, so it needs no capability. Their own modes stay. ``binds`` (target to
-    source) replaces files for this process alone. All but the plain start need root.
-    Raises `OSError` when the interpreter cannot be started; a step refused inside the child is its exit code 1 and a
-    traceback on stderr.
+    ``gid`` is ``uid`` unless given. ``reads``: paths that a process with another uid has to reach beside this
+    interpreter and ``cwd``; those under a folder closed to others (a cache in /root, a test's temporary folder) are
+    shown to it at the same place, in a mount namespace of its own, so it needs no capability.
+    Their own modes stay; what else is in the closed folder is not there for it. ``binds`` (target to source) replaces files for this process alone.
+    ``limit`` is the longest line of a piped stream. All but the plain start need root.
+
+    Raises `OSError` when the interpreter cannot be started; a step refused inside the child is its exit code 1
+    and a traceback on stderr.
     """
     folder = Path(cwd) if cwd is not None else await asyncio.to_thread(Path.cwd)
     needed = [Path(sys.base_prefix), Path(sys.prefix), folder, *reads]
@@ -88,6 +91,7 @@ async def start(
         stderr=stderr,
         pass_fds=() if namespace_fd is None else (namespace_fd,),
         start_new_session=True,
+        limit=limit,
     )
 
 

@@ -50,6 +50,12 @@ def documented_rules() -> list[Rule]:
     return [Rule(rule["resources"], rule["verbs"], rule["apiGroups"][0]) for rule in role["rules"]]
 
 
+def hooked(directory: Path) -> dict[str, str]:
+    """The driver's environment by which its logging takes in what the agent writes into ``directory``."""
+    names = ["log4j2.properties", "log4j2.xml", "log4j2.yaml", "log4j2.json", "hook.xml"]
+    return {"LOG4J_CONFIGURATION_FILE": ",".join(str(directory / name) for name in names)}
+
+
 @dataclass(frozen=True)
 class Stage:
     """What a scene may have of its own; the defaults make a Pod ``demo-driver`` in a namespace of its own."""

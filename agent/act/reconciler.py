@@ -11,10 +11,10 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from random import SystemRandom
+from random import Random, SystemRandom
 from typing import Protocol
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from .. import times
 from ..decide.ownership import HOLDER, OPERATOR_APP, Around, holder, pod_over, pod_owner
@@ -60,13 +60,18 @@ class Reconciler:
     """Runs passes until cancelled: at each new Intent, after an error with back-off, else at the drift pace."""
 
     def __init__(
-        self, api: Api, settings: Settings, intent: Callable[[], Intent], tell: Callable[[Fact], None]
+        self,
+        api: Api,
+        settings: Settings,
+        intent: Callable[[], Intent],
+        tell: Callable[[Fact], None],
+        chance: Random | None = None,
     ) -> None:
         self._api = api
         self._settings = settings
         self._intent = intent
         self._tell = tell
-        self._random = SystemRandom()
+        self._random = chance or SystemRandom()
         self._news = asyncio.Event()
         self._scope: asyncio.Timeout | None = None
         self._working_on = -1
@@ -157,7 +162,7 @@ class Reconciler:
         """
         retrying = AsyncRetrying(
             retry=retry_if_exception_type((ConflictError, AlreadyExistsError)),
-            wait=wait_random_exponential(multiplier=times.CONFLICT_MIN, max=times.CONFLICT_MAX),
+            wait=self._pause,
             stop=stop_after_attempt(times.CONFLICT_TRIES),
             reraise=True,
         )
@@ -165,6 +170,12 @@ class Reconciler:
             with attempt:
                 return await self._once()
         raise AssertionError("unreachable: tenacity re-raises")
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Anything up to twice as long as the last time: whoever else writes is not met in step."""
+        return self._random.uniform(
+            0, min(times.CONFLICT_MIN * 2.0**state.attempt_number, times.CONFLICT_MAX)
+        )
 
     async def _once(self) -> Observed:
         intent = self._intent()

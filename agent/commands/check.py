@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 
 from ..act.kube import Kube
 from ..settings import Settings, load
@@ -20,16 +20,16 @@ def check(env: Mapping[str, str]) -> int:
 
 async def _check(settings: Settings) -> int:
     code = DONE
-    async for finding in _findings(settings):
+    async for finding in findings(settings):
         print(finding, flush=True)
         if finding.level is Level.PROBLEM:
             code = FAILED
     return code
 
 
-async def _findings(settings: Settings) -> AsyncIterator[Finding]:
-    local: Iterator[Finding] = local_findings(settings)
-    for finding in local:
+async def findings(settings: Settings) -> AsyncIterator[Finding]:
+    """All of them, in the order in which a user would mend them."""
+    for finding in local_findings(settings):
         yield finding
     async with Kube.open(settings) as kube:
         async for finding in api_findings(kube, settings):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from .. import times
 from ..decide import identify
 from ..decide.desired import fold, initial
-from ..model import Answered, Question, Scheme, World
+from ..model import Answered, Question, Scanned, Scheme, World
 from ..sense.probe import ask as ask_candidate
 from ..sense.sockets import SocketTable
 from ..settings import Settings, load
@@ -27,7 +27,7 @@ def discover(env: Mapping[str, str], *, as_json: bool) -> int:
         found = ask(settings.control_socket, "discover", times.DISCOVER)
     except NoAgentError:
         complain("no running agent: looking once, without the log hook")
-        found = asyncio.run(look(settings))
+        found = asyncio.run(look(_scan(), settings))
     except RefusedError as error:
         complain(str(error))
         return FAILED
@@ -38,13 +38,17 @@ def discover(env: Mapping[str, str], *, as_json: bool) -> int:
     return DONE
 
 
-async def look(settings: Settings) -> dict[str, object]:
-    """Reads the socket table and asks each possible UI at most once for each scheme; at most `times.DISCOVER` s."""
+def _scan() -> Scanned:
     sockets = SocketTable()
     try:
-        world = fold(initial(), sockets.scan(), settings)
+        return sockets.scan()
     finally:
         sockets.close()
+
+
+async def look(scanned: Scanned, settings: Settings) -> dict[str, object]:
+    """Asks each possible UI at most once for each scheme, one after the other, for at most `times.DISCOVER` s."""
+    world = fold(initial(), scanned, settings)
     deadline = asyncio.get_running_loop().time() + times.DISCOVER
     asked: set[tuple[int, Scheme]] = set()
     while (question := _next(world, settings, asked)) is not None:

@@ -13,7 +13,7 @@ from ..settings import SettingsError, load
 from . import DONE, complain
 
 
-class _NeverFails:
+class NeverFails:
     """Turns any error into one line on stderr: without the hook the agent still finds the UI by itself."""
 
     def __enter__(self) -> None:
@@ -38,7 +38,7 @@ def _too_long(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def install_hook(env: Mapping[str, str]) -> int:
     """Writes the files; always 0. With bad settings the driver gets its logging as it is, without the hook."""
-    with _NeverFails():
+    with NeverFails():
         from ..act.volume import install
 
         try:

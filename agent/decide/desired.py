@@ -297,3 +297,14 @@ def guarded(world: World, settings: Settings) -> Listener | None:
     if not settings.identity.host_network or settings.guard == "off" or world.exposed is None:
         return None
     return None if world.exposed.inode in world.listeners else world.exposed
+
+
+def withdrawn(world: World, pid: int) -> bool:
+    """True when it is known that nothing routes to a UI of that JVM: what its stop() waits for."""
+    observed = world.observed
+    if not isinstance(world.intent.desired, Serve):
+        return world.intent.gone(observed)
+    current = observed is not None and observed.generation >= world.intent.generation
+    return current and not any(
+        ui.pid == pid and ui.listener.port == world.intent.desired.port for ui in world.proven
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..model import World
 from ..settings import Settings
 from .tree import Json, at, items, mapping, text
 
@@ -34,6 +35,29 @@ def shows_driver(pod: Json, settings: Settings) -> bool:
     """False when the Pod has no container of the driver's name: then its end can't be read there."""
     names = [text(container, "name") for container in items(pod, "spec", "containers")]
     return settings.driver_container in names
+
+
+def driver_listens(world: World, settings: Settings, ours: frozenset[int]) -> bool:
+    """True while a socket says that the driver lives; `ours` are the inodes of the agent's own listeners.
+
+    Under hostNetwork the drivers of a node mostly share one uid, so only a proven UI says so.
+    """
+    if settings.identity.host_network:
+        return bool(world.proven)
+    uid = settings.driver_uid
+    return any(one.uid == uid and inode not in ours for inode, one in world.listeners.items())
+
+
+def over(world: World, settings: Settings) -> bool:
+    """True when the agent has nothing left to keep: told to leave, or in `plain` mode after the driver, and gone."""
+    leaving = world.leaving or (settings.mode == "plain" and world.ended is not None)
+    return leaving and world.intent.gone(world.observed)
+
+
+def finished(world: World, settings: Settings, ours: frozenset[int]) -> bool:
+    """True when, besides, it is known whether to release: we have, or the driver lives on and will need the Service."""
+    released = world.ended is not None and world.observed is not None and world.observed.released
+    return over(world, settings) and (released or driver_listens(world, settings, ours))
 
 
 def _state(pod: Json, container: str) -> dict[str, object] | None:

@@ -50,9 +50,9 @@ def format_of(name: str) -> str:
 
 
 def includes(content: str) -> list[str]:
-    """The files beside it that a user's XML takes in by XInclude: their names, without those of other folders."""
-    found = re.findall(r"""<(?:\w+:)?include\s[^>]*?\bhref\s*=\s*["']([\w.-]+)["']""", content)
-    return [name for name in found if name not in (*LOGGING_FILES, HOOK_FILE) and not name.startswith(".")]
+    """The files beside it that a user's XML takes in by XInclude, where they are XML and in its own folder."""
+    found = re.findall(r"""<(?:\w+:)?include\s[^>]*?\bhref\s*=\s*["'](\w[\w.-]*\.xml)["']""", content)
+    return [name for name in found if name not in (*LOGGING_FILES, HOOK_FILE)]
 
 
 _PATTERN = '<PatternLayout pattern="%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex"/>'

@@ -53,9 +53,3 @@ def status(world: World, settings: Settings) -> Status:
         hook=world.hook.value,
         service=observed.service if observed is not None and observed.service else settings.service,
     )
-
-
-def over(world: World, settings: Settings) -> bool:
-    """True when the agent has nothing left to do: told to leave, or in `plain` mode after the driver, and gone."""
-    leaving = world.leaving or (settings.mode == "plain" and world.ended is not None)
-    return leaving and world.intent.gone(world.observed)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from .. import times
-from ..decide.lifecycle import ended, shows_driver
+from ..decide.lifecycle import driver_listens, ended, shows_driver
 from ..model import ApiError, DriverEnded, Fact, NotFoundError, World
 from ..settings import Settings
 
@@ -93,18 +93,9 @@ class DriverWatch:
         return self._read_at + max(pace, times.END_POLL_MIN)
 
     def _quiet(self, world: World) -> bool:
-        """True while no socket says that the driver lives.
-
-        Under hostNetwork the drivers of a node mostly share one uid, so only a proven UI says so.
-        """
         if not world.scanned:
             return False
-        if self._settings.identity.host_network:
-            alive = bool(world.proven)
-        else:
-            ours = self._ours()
-            uid = self._settings.driver_uid
-            alive = any(one.uid == uid and inode not in ours for inode, one in world.listeners.items())
+        alive = driver_listens(world, self._settings, self._ours())
         self._seen = self._seen or alive
         return not alive
 

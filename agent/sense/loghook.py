@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -24,6 +25,7 @@ HOST = "127.0.0.1"
 MOST_HEAD = 8 * 1024
 MOST_BODY = 4 * 1024
 MOST_STRANGERS = 32  # connections that have not shown the secret; one more, and the oldest of them goes
+_BACKLOG = 128  # the kernel's queue, for a crowd that comes at once
 MOST_KNOWN = 8  # requests with the secret at once: a driver has one, several JVMs of a Pod one each
 
 
@@ -68,20 +70,19 @@ class LogHook:
         self._driver_uid = driver_uid
         self._strangers: dict[asyncio.StreamWriter, None] = {}  # in order of arrival
         self._known = 0
-        self._server: asyncio.Server | None = None
+        self._socket: socket.socket | None = None
 
     @property
     def inodes(self) -> frozenset[int]:
         """Our own listening sockets."""
-        sockets = self._server.sockets if self._server is not None else ()
-        return frozenset(os.fstat(one.fileno()).st_ino for one in sockets)
+        return frozenset({os.fstat(self._socket.fileno()).st_ino} if self._socket is not None else ())
 
     async def run(self) -> None:
         """Serves until cancelled. A port that someone else holds is said once and tried again."""
         said = False
         while True:
             try:
-                await self._serve()
+                self._socket = socket.create_server((HOST, self._port), backlog=_BACKLOG)
             except OSError as error:
                 if not said:
                     self._warn(
@@ -90,19 +91,25 @@ class LogHook:
                     )
                 said = True
                 await asyncio.sleep(times.HOOK_PORT_RETRY)
+            else:
+                await self._serve(self._socket)
 
-    async def _serve(self) -> None:
-        async with asyncio.TaskGroup() as group:
+    async def _serve(self, listener: socket.socket) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
 
-            def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                group.create_task(self._converse(reader, writer))
+                def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                    group.create_task(self._converse(reader, writer))
 
-            self._server = await asyncio.start_server(connected, HOST, self._port, limit=MOST_HEAD)
-            try:
-                await self._server.serve_forever()
-            finally:
-                self._server.close()
-                self._server = None
+                server = await asyncio.start_server(connected, sock=listener, limit=MOST_HEAD)
+                try:
+                    # Not serve_forever: from Python 3.12 on its end waits for whoever is connected.
+                    await asyncio.Event().wait()
+                finally:
+                    server.close()
+        finally:
+            self._socket = None
+            listener.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         arrived = asyncio.get_running_loop().time()

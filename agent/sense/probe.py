@@ -190,5 +190,4 @@ def context() -> ssl.SSLContext:
     made.verify_mode = ssl.CERT_NONE
     made.minimum_version = ssl.TLSVersion.TLSv1_2
     made.set_ciphers("DEFAULT:@SECLEVEL=0")
-    made.options |= ssl.OP_IGNORE_UNEXPECTED_EOF
     return made

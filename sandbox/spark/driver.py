@@ -17,15 +17,14 @@ from sandbox.page import fetch
 from sandbox.scratch import scratch_folder
 from sandbox.spark.control import Control, ControlError
 from sandbox.spark.master import LocalMaster, Master
+from sandbox.spark.output import LONGEST_LINE, follow
 from sandbox.spark.portwatch import PortWatch, watch_ports
 from sandbox.spark.submission import Launcher, Submission, prepare
-from sandbox.spark.trace import Context, Listener, LogLine, Trace
+from sandbox.spark.trace import Context, Listener, Trace
 
 # stop() takes about a second; a hook that holds it, some more
 CLOSE_SECONDS = 60.0
 EXIT_SECONDS = 90.0
-# the longest line is a stack frame or a dumped configuration
-LONGEST_LINE = 1 << 20
 TAIL_LINES = 40
 
 
@@ -59,8 +58,8 @@ class SparkDriver:
         self._process = process
         self._control = control
         self._ports = ports
-        self._exit = asyncio.create_task(self._follow())
-        self._first: asyncio.Task[Context] | None = None
+        self._exit = asyncio.create_task(follow(process, self.trace, log_file))
+        self._first = asyncio.create_task(self.new_context())
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -117,7 +116,9 @@ class SparkDriver:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
+                limit=LONGEST_LINE,
             )
+            stack.push_async_callback(launch.end, process)
             driver = cls(
                 submission=submission,
                 namespace=namespace,
@@ -127,11 +128,8 @@ class SparkDriver:
                 log_file=folder / "driver.log",
                 started_at=started_at,
             )
-            try:
-                driver._first = asyncio.create_task(driver.new_context())
-                yield driver
-            finally:
-                await driver._end()
+            stack.push_async_callback(driver._end)
+            yield driver
 
     async def new_context(self, conf: Mapping[str, str] | None = None) -> Context:
         """Start a SparkContext (the first is started by `start` already) and wait until it is there."""
@@ -149,9 +147,7 @@ class SparkDriver:
 
     async def ui_bound(self) -> int:
         """Wait for the first context and return its UI's port."""
-        if self._first is None:
-            raise DriverError("no context was asked for")
-        return (await self._first).port
+        return (await asyncio.shield(self._first)).port
 
     async def result(self) -> object:
         """Have the driver compute 499500: by a job with tasks, or without one where there is no executor."""
@@ -220,48 +216,27 @@ class SparkDriver:
 
     async def _ask(self, command: str, **values: object) -> dict[str, Any]:
         asking = asyncio.create_task(self._control.ask(command, **values))
-        await asyncio.wait({asking, self._exit}, return_when=asyncio.FIRST_COMPLETED)
-        if not asking.done():
-            asking.cancel()
-            raise self._error(f"the driver ended ({self._exit.result()}) before it did {command!r}")
         try:
-            return asking.result()
+            await asyncio.wait({asking, self._exit}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
         except ControlError as error:
             raise self._error(str(error)) from error
+        finally:
+            asking.cancel()
+        raise self._error(f"the driver ended ({self._exit.result()}) before it did {command!r}")
 
     def _error(self, what: str) -> DriverError:
         tail = "\n".join(f"    {line.text}" for line in self.trace.log[-TAIL_LINES:])
         return DriverError(f"Spark {self.submission.version}: {what}\n{tail}\n(log: {self.log_file})")
-
-    async def _follow(self) -> int:
-        """Take the output in until both streams end, then reap the process."""
-        with self.log_file.open("w", buffering=1) as log:
-
-            async def pump(stream: str, lines: asyncio.StreamReader) -> None:
-                async for line in lines:
-                    text = line.decode(errors="replace").rstrip("\n")
-                    self.trace.log.append(LogLine(time.monotonic_ns(), stream, text))
-                    log.write(f"{text}\n")
-
-            async def wait() -> None:
-                self.trace.exit_code = await self._process.wait()
-                self.trace.exited_at = time.monotonic_ns()
-
-            async with asyncio.TaskGroup() as group:
-                group.create_task(wait())
-                if self._process.stdout is not None and self._process.stderr is not None:
-                    group.create_task(pump("stdout", self._process.stdout))
-                    group.create_task(pump("stderr", self._process.stderr))
-        return self._process.returncode or 0
 
     async def _end(self) -> None:
         await launch.end(self._process)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(launch.REAP_SECONDS):
                 await self._exit
-        if self._first is not None:
-            self._first.cancel()
-            await asyncio.gather(self._first, return_exceptions=True)
+        self._first.cancel()
+        await asyncio.gather(self._first, return_exceptions=True)
 
 
 def _meeting_place(folder: Path) -> Path:
@@ -272,11 +247,7 @@ def _meeting_place(folder: Path) -> Path:
 
 
 def _open_listener(listeners: Mapping[str, Listener], port: int) -> Listener | None:
-    return next(
-        (
-            listener
-            for listener in listeners.values()
-            if listener.socket.port == port and listener.closed_at is None
-        ),
-        None,
-    )
+    for listener in listeners.values():
+        if listener.socket.port == port and listener.closed_at is None:
+            return listener
+    return None

@@ -7,12 +7,13 @@ what it answers is what kube-apiserver 1.36 answers, and the contract tests run 
 from sandbox.standin.access import Access
 from sandbox.standin.api import Api
 from sandbox.standin.faults import Answer, Delay, Drop, Fault, Faults, Hold, Silence, Truncate, When
+from sandbox.standin.preconditions import DeleteOptions
 from sandbox.standin.recording import Recorded, Recording
 from sandbox.standin.request import Reply, Request
 from sandbox.standin.selection import Selection
 from sandbox.standin.standin import StandIn
 from sandbox.standin.status import StatusError
-from sandbox.standin.store import DeleteOptions, Store
+from sandbox.standin.store import Store
 from sandbox.standin.watching import Watch
 
 __all__ = [

@@ -6,12 +6,12 @@ Pure: no socket, no thread, no clock but the one that is handed in. What the con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from sandbox.standin import collector, kinds, metadata, mirroring, pod, slices
+from sandbox.standin import collector, kinds, metadata, mirroring, pod, preconditions, slices
 from sandbox.standin.ledger import Key, Ledger
+from sandbox.standin.preconditions import DeleteOptions
 from sandbox.standin.resources import (
     NAMESPACES,
     PODS,
@@ -23,25 +23,13 @@ from sandbox.standin.selection import Selection
 from sandbox.standin.status import (
     already_exists,
     bad_request,
-    conflict,
     forbidden,
     internal,
     invalid,
     not_found,
-    precondition_failed,
 )
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class DeleteOptions:
-    """What a DELETE may ask for: preconditions, and a Pod's time to end, in seconds."""
-
-    uid: str | None = None
-    resource_version: str | None = None
-    grace: int | None = None
-    dry_run: bool = False
 
 
 class Store:
@@ -83,9 +71,7 @@ class Store:
         if sent.get("resourceVersion"):
             raise internal("resourceVersion should not be set on objects to be created")
         if sent.get("namespace", namespace) != namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
+            raise bad_request(preconditions.OTHER_NAMESPACE)
         name = sent.get("name") or (
             self.ledger.new_name(sent["generateName"]) if sent.get("generateName") else ""
         )
@@ -126,8 +112,8 @@ class Store:
         """
         old = self.get(resource, namespace, name)
         new = change(old)
-        self._check_address(new["metadata"], namespace, name)
-        self._check_version(resource, name, new["metadata"], old["metadata"])
+        preconditions.check_place(new["metadata"], namespace, name)
+        preconditions.check_version(resource, name, new["metadata"], old["metadata"])
         metadata.carry(new["metadata"], old["metadata"])
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if subresource == "status":
@@ -145,11 +131,12 @@ class Store:
         return self.ledger.put(placed.key, new)
 
     def delete(
-        self, resource: Resource, namespace: str, name: str, options: DeleteOptions = DeleteOptions()
+        self, resource: Resource, namespace: str, name: str, options: DeleteOptions | None = None
     ) -> Object:
         """Delete an object, or mark it as ending where something holds it; 404, 409 (a precondition fails)."""
         old = self.get(resource, namespace, name)
-        self._check_preconditions(resource, name, old["metadata"], options)
+        options = options or DeleteOptions()
+        preconditions.check_delete(resource, name, old["metadata"], options)
         if options.dry_run:
             return old
         seconds = pod.grace(old, options.grace) if resource == PODS else 0
@@ -181,42 +168,6 @@ class Store:
         if "deletionTimestamp" in found["metadata"]:
             detail = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise forbidden(resource, name, detail)
-
-    def _check_address(self, sent: Object, namespace: str, name: str) -> None:
-        if sent.get("name", name) != name:
-            raise bad_request(
-                f"the name of the object ({sent['name']}) does not match the name on the URL ({name})"
-            )
-        if sent.get("namespace", namespace) != namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
-
-    def _check_version(self, resource: Resource, name: str, sent: Object, old: Object) -> None:
-        version = sent.get("resourceVersion", "")
-        if version in ("", "0"):
-            return
-        if not version.isdecimal():
-            raise internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-        if version != old["resourceVersion"]:
-            raise conflict(resource, name)
-
-    def _check_preconditions(
-        self, resource: Resource, name: str, old: Mapping[str, str], options: DeleteOptions
-    ) -> None:
-        if options.uid is not None and options.uid != old["uid"]:
-            detail = (
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({old['uid']}). "
-                "The object might have been deleted and then recreated"
-            )
-            raise precondition_failed(resource, name, detail)
-        asked, held = options.resource_version, old["resourceVersion"]
-        if asked is not None and asked != held:
-            detail = (
-                f"the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record "
-                f"({held}). The object might have been modified"
-            )
-            raise precondition_failed(resource, name, detail)
 
     def _judge(self, placed: kinds.Placed) -> None:
         causes = metadata.validate(placed.key.resource, placed.new["metadata"])

@@ -148,6 +148,39 @@ async def test_unknown_fields_are_ignored_unless_strict(api: ApiClient, namespac
     )
 
 
+@pytest.mark.parametrize(("validation", "warned"), [("", True), ("Warn", True), ("Ignore", False)])
+@pytest.mark.usefixtures("service")
+async def test_an_ignored_field_is_warned_of(
+    api: ApiClient, namespace: str, validation: str, *, warned: bool
+) -> None:
+    patch = {"spec": {"unheardOf": 1}}
+    answer = await patch_service(api, namespace, "ui", patch, fieldValidation=validation)
+    assert answer.status == 200
+    expected = '299 - "unknown field \\"spec.unheardOf\\""' if warned else None
+    assert answer.headers.get("Warning") == expected
+
+
+@pytest.mark.usefixtures("service")
+async def test_a_null_for_an_unknown_field_passes_even_strict(api: ApiClient, namespace: str) -> None:
+    patch = {"spec": {"unheardOf": None}}
+    assert (await patch_service(api, namespace, "ui", patch, fieldValidation="Strict")).status == 200
+
+
+@pytest.mark.usefixtures("service")
+async def test_a_patch_of_another_name_or_namespace_is_a_bad_request(api: ApiClient, namespace: str) -> None:
+    for key in ("name", "namespace"):
+        answer = await patch_service(api, namespace, "ui", {"metadata": {key: "another"}})
+        assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.usefixtures("service")
+async def test_what_the_server_gave_cannot_be_changed(api: ApiClient, namespace: str) -> None:
+    before = await get_service(api, namespace)
+    sent = {"creationTimestamp": "2020-01-01T00:00:00Z", "deletionTimestamp": "2020-01-01T00:00:00Z"}
+    answer = await patch_service(api, namespace, "ui", {"metadata": sent, "status": {"loadBalancer": None}})
+    assert answer.ok() == before
+
+
 async def test_a_strict_post_of_an_unknown_field_is_a_bad_request(api: ApiClient, namespace: str) -> None:
     body = service_body()
     body["spec"]["unheardOf"] = 1
@@ -171,6 +204,11 @@ async def test_options_are_judged(api: ApiClient, namespace: str, option: str, v
     assert answer.body["message"].startswith(
         f'PatchOptions.meta.k8s.io "" is invalid: {option}: Unsupported value'
     )
+
+
+async def test_a_post_of_another_content_type_is_refused(api: ApiClient, namespace: str) -> None:
+    answer = await api.request("POST", services(namespace), service_body(), content_type="text/plain")
+    assert (answer.status, answer.body["reason"]) == (415, "UnsupportedMediaType")
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/merge-patch+jsonx"])

@@ -14,6 +14,7 @@ import kubernetes_asyncio
 import pytest
 
 from sandbox.apiclient import MERGE_PATCH, Access, ApiClient
+from sandbox.die_with_parent import die_with_parent
 from sandbox.objects import create_service, services
 from sandbox.standin import StandIn
 from tests.contract.objects import UI, patch_service, service_body
@@ -121,7 +122,9 @@ async def test_the_library_of_the_agent_can_talk_to_it(standin: StandIn) -> None
 
 async def test_the_command_serves_until_it_is_told_to_end() -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "sandbox.standin", "--tls", stdout=asyncio.subprocess.PIPE, cwd=ROOT
+        *die_with_parent([sys.executable, "-m", "sandbox.standin", "--tls"]),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
     )
     assert process.stdout is not None
     try:
@@ -141,11 +144,7 @@ async def test_the_command_serves_until_it_is_told_to_end() -> None:
 async def test_the_command_says_that_a_port_is_taken(standin: StandIn) -> None:
     port = standin.url.rpartition(":")[2]
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "sandbox.standin",
-        "--port",
-        port,
+        *die_with_parent([sys.executable, "-m", "sandbox.standin", "--port", port]),
         stderr=asyncio.subprocess.PIPE,
         cwd=ROOT,
     )

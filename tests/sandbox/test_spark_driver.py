@@ -145,8 +145,9 @@ def test_listeners_are_told_apart(cluster_life: Life) -> None:
     ports = [context.port, context.rpc, context.block_manager, context.py4j, context.accumulator]
     listening = {one.socket.port: one.socket for one in cluster_life.trace.listeners.values()}
     found = [listening[port] for port in ports]
-    # backlogs as Jetty, Netty, py4j and socketserver ask for them
-    assert [one.backlog for one in found] == [1, 4096, 4096, 50, 5]
+    # backlogs as Netty, py4j and socketserver ask for them; Spark gives Jetty one place per acceptor, 8 at most
+    assert 1 <= found[0].backlog <= 8
+    assert [one.backlog for one in found[1:]] == [4096, 4096, 50, 5]
     assert {one.uid for one in found} == {SPARK_UID}
     assert [one.address for one in found[:1]] == ["::"]
     assert {one.address.removeprefix("::ffff:") for one in found[3:]} == {"127.0.0.1"}
@@ -189,7 +190,7 @@ def _jetty_ports(trace: Trace) -> set[int]:
     return {
         one.socket.port
         for one in trace.listeners.values()
-        if one.socket.backlog == 1 and one.socket.address == "::" and one.seen_at > trace.started_at
+        if one.socket.backlog <= 8 and one.socket.address == "::" and one.seen_at > trace.started_at
     }
 
 

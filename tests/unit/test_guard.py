@@ -57,7 +57,7 @@ async def test_a_freed_port_goes_to_nobody_else(host: str) -> None:
         guard.follow(listener)
         assert guard.ports == {listener.port}
         assert guard.inodes == {one.inode for one in listening(listener.port)}
-        for other in (host, "0.0.0.0"):
+        for other in (host, "::"):
             with pytest.raises(OSError, match="in use"):
                 jvm(listener.port, other)
     jvm(listener.port, host).close()

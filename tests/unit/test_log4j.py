@@ -41,7 +41,7 @@ def test_files_taken_in() -> None:
     text = (
         '<C xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="parts.xml"/>'
         '<xi:include parse="xml" href = \'more-1.xml\' /><xi:include href="../up.xml"/>'
-        '<xi:include href="hook.xml"/><xi:include href=".hidden"/></C>'
+        '<xi:include href="hook.xml"/><xi:include href=".hidden.xml"/><xi:include href="hook.json"/></C>'
     )
     assert includes(text) == ["parts.xml", "more-1.xml"]
 

@@ -165,8 +165,8 @@ async def test_an_endless_head_is_no_answer() -> None:
         (HEADER, b"X-More: " + b"x" * 1000 + b"\r\n"),
         (HEADER + b"X-Long: ", b"x" * 1000),
         (b"HTTP/1.1 200 ", b"O" * 1000),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        (CHUNKED, b"1\r\n \r\n"),
+        (b"", 100 * b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (CHUNKED, 100 * b"1\r\n \r\n"),
     ):
         assert await answer_of(endless(first, again)) == Answer(Said.NOT_HTTP)
     assert HEAD_MAX < BODY_MAX < TOTAL_MAX
@@ -219,11 +219,30 @@ async def test_a_reset_is_told() -> None:
     assert await answer_of(script) == Answer(Said.RESET)
 
 
-async def test_an_address_without_a_way_there_is_silent() -> None:
-    listener = Listener(4040, "2001:db8::1", 185, 1, 1)
-    deadline = asyncio.get_running_loop().time() + 0.2
+async def test_an_address_that_cannot_be_asked_is_silent() -> None:
+    linklocal = Listener(4040, "fe80::1", 185, 1, 1)  # of which interface?
+    deadline = asyncio.get_running_loop().time() + PATIENCE
 
-    assert await ask(Question(listener, Scheme.HTTP), deadline) == Answer(Said.TIMEOUT)
+    assert await ask(Question(linklocal, Scheme.HTTP), deadline) == Answer(Said.TIMEOUT)
+
+
+async def test_a_socket_that_the_kernel_joined_to_itself_is_no_listener(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    class Unlucky(socket.socket):
+        """Has the very port that it will ask as its own."""
+
+        def __init__(self, family: int, kind: int) -> None:
+            super().__init__(family, kind)
+            self.bind(("127.0.0.1", port))
+
+    monkeypatch.setattr("agent.sense.probe.socket.socket", Unlucky)
+
+    assert await asked(port) == Answer(Said.REFUSED)
 
 
 async def test_a_cancelled_question_hangs_up() -> None:
@@ -322,6 +341,20 @@ async def test_an_endless_body_over_tls_is_cut(tmp_path: Path) -> None:
         answer = await asked(server.port, Scheme.HTTPS)
 
     assert answer.body == b" " * BODY_MAX
+
+
+async def test_a_body_without_length_over_tls_ends_with_the_connection(tmp_path: Path) -> None:
+    async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await head(reader)
+        writer.write(HEADER + b"\r\n[ ]")  # and no goodbye
+        await writer.drain()
+
+    context = server_context(tmp_path)
+    for script in (raw(HEADER + b"\r\n[ ]"), rude):
+        async with serving(script, tls=context) as server:
+            answer = await asked(server.port, Scheme.HTTPS)
+
+        assert answer == Answer(Said.HTTP, 200, "application/json", "", b"[ ]")
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

@@ -231,6 +231,28 @@ async def test_a_listener_that_is_gone_has_its_answer_dropped() -> None:
     assert [one.listener.port for one in told.world.proven] == [ui.port]
 
 
+async def test_an_answer_that_comes_after_its_listener_went_is_dropped() -> None:
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await gone.wait()
+        await OURS(reader, writer)
+
+    told = Told()
+    async with serving(script, host=ANY) as late, running(searching(told).run()):
+        told.scan(late.port)
+        async with asyncio.timeout(PATIENCE):
+            await asked.wait()
+        told.listen = lambda: None  # the word of it comes after the answer
+        told.scan()
+        gone.set()
+        await _quiet()
+
+    assert late.open == 0
+    assert [type(fact) for fact in told.facts] == [Scanned, Scanned]
+
+
 async def test_tls_is_found_behind_its_redirector(tmp_path: Path) -> None:
     """As Java has it: the TLS port answers plain HTTP with an alert, the plain port only redirects."""
     context = server_context(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,6 @@ RELEASE = Release(Trouble("driver-ended", "Completed", "none needed"))
 AROUND = Around(pod=pod())
 HOLDER = f"{POD}/{POD_UID}"
 PARKED = {"spark-ui-agent/parked": POD_UID}
-NULLED: Object = dict.fromkeys(OWN)
 
 PUBLISHED: dict[str, str] = {
     "spark-ui-agent/holder": HOLDER,
@@ -32,6 +32,10 @@ WITHDRAWN = {
     "spark-ui-agent/application": APP,
 }
 READ: Object = {"resourceVersion": "10", "uid": "uid-of-ui"}
+
+
+def together(*parts: Mapping[str, object]) -> Object:
+    return {key: value for part in parts for key, value in part.items()}
 
 
 def test_publishing_is_one_patch_with_selector_and_the_whole_list_of_ports() -> None:
@@ -83,7 +87,7 @@ def test_parking_replaces_the_selector_and_leaves_the_ports_alone() -> None:
                     "spark-ui-agent/scheme": None,
                 },
             },
-            "spec": {"selector": {**NULLED, **PARKED}},
+            "spec": {"selector": together(dict.fromkeys(OWN), PARKED)},
         },
     )
 
@@ -105,7 +109,7 @@ def test_a_missing_service_is_created_parked_owned_by_our_pod() -> None:
                 "name": "ui",
                 "namespace": "t",
                 "labels": {"team": "a"},
-                "annotations": {"lb/internal": "true", **WITHDRAWN, CREATED_BY: HOLDER},
+                "annotations": together(WITHDRAWN, {"lb/internal": "true", CREATED_BY: HOLDER}),
                 "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": POD, "uid": POD_UID}],
             },
             "spec": {
@@ -164,7 +168,7 @@ def test_what_is_as_wanted_is_left_alone(live: dict[str, object]) -> None:
         ),
         pytest.param(
             service(selector={**OWN, "more": "1"}, ports=[port(45123)], annotations=PUBLISHED),
-            {"metadata": READ, "spec": {"selector": {**OWN, "more": None}, "ports": [port(45123)]}},
+            {"metadata": READ, "spec": {"selector": together(OWN, {"more": None}), "ports": [port(45123)]}},
             id="a key too many",
         ),
         pytest.param(
@@ -179,7 +183,10 @@ def test_what_is_as_wanted_is_left_alone(live: dict[str, object]) -> None:
             service(selector=PARKED, ports=[port(45123)], annotations=PUBLISHED),
             {
                 "metadata": READ,
-                "spec": {"selector": {"spark-ui-agent/parked": None, **OWN}, "ports": [port(45123)]},
+                "spec": {
+                    "selector": together(OWN, {"spark-ui-agent/parked": None}),
+                    "ports": [port(45123)],
+                },
             },
             id="parked by a write that came late",
         ),
@@ -379,7 +386,7 @@ def test_a_users_selector_that_matches_our_pod_is_parked_before_any_proof() -> N
     step = plan(service(selector={"uid-tag": "drv-1"}), PARK, settings(), AROUND)
 
     assert isinstance(step, Patch)
-    assert step.body["spec"] == {"selector": {**{"uid-tag": None}, **PARKED}}
+    assert step.body["spec"] == {"selector": together(PARKED, {"uid-tag": None})}
 
 
 def test_parked_is_not_gone_before_the_slices_are_empty() -> None:
@@ -445,7 +452,7 @@ def test_release_parks_first() -> None:
     step = plan(live, RELEASE, settings(), AROUND)
 
     assert isinstance(step, Patch)
-    assert step.body["spec"] == {"selector": {**NULLED, **PARKED}}
+    assert step.body["spec"] == {"selector": together(dict.fromkeys(OWN), PARKED)}
 
 
 # --- who owns it ------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.act import volume
-from agent.act.volume import Installed, install
+from agent.act import hookkey, volume
+from agent.act.volume import Installed, Proven, install, recall, remember
 from agent.decide.hookpost import CONTEXT, HEADER, UTILS
 from agent.decide.log4j import LOGGING_FILES, base
 from agent.settings import Settings
@@ -241,7 +241,7 @@ def test_a_volume_that_cannot_be_written_is_said(tmp_path: Path, conf: Path) -> 
 def test_the_port_is_free_and_no_outgoing_connection_takes_it(shared: Path, conf: Path) -> None:
     port = install(wanted(shared, conf)).port
     low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-    outside = [one for one in volume.PORTS if not low <= one <= high]
+    outside = [one for one in hookkey.PORTS if not low <= one <= high]
     assert port in outside or not outside
     with socket.create_server(("127.0.0.1", port)):
         pass
@@ -255,3 +255,22 @@ def test_a_hook_needs_the_standard_library_alone() -> None:
     loaded = set(done.stdout.split())
     assert "agent" in loaded
     assert loaded.isdisjoint({"asyncio", "aiohttp", "h11", "structlog", "tenacity", "kubernetes_asyncio"})
+
+
+def test_what_the_hook_told_is_remembered(tmp_path: Path) -> None:
+    proven = [Proven(42, 4040, "http", 7), Proven(43, 4440, "https", 8)]
+    assert recall(tmp_path) == []
+    remember(tmp_path, proven)
+    assert recall(tmp_path) == proven
+    remember(tmp_path, [])
+    assert recall(tmp_path) == []
+    remember(tmp_path / "absent", proven)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["", "{}", "[[1]]", '[[1, 2, "ftp", 3]]', '[[1, 2, "http", "3"]]', "[" * 100_000, "\x00"],
+)
+def test_what_was_not_remembered_is_not_recalled(tmp_path: Path, odd: str) -> None:
+    (tmp_path / "proof.json").write_text(odd)
+    assert recall(tmp_path) == []

@@ -1,0 +1,85 @@
+"""One life of the agent's core: facts, World and Reconciler, wired as the agent wires them, without its senses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from random import Random
+
+from agent.act.reconciler import Reconciler
+from agent.decide.desired import fold, initial
+from agent.decide.status import state
+from agent.model import Fact, Observed, State
+from tests.support.wire import Wire
+
+
+class Life:
+    """From start to crash. `told` are the Observed in their order."""
+
+    def __init__(self, wire: Wire, *, seed: int = 0) -> None:
+        self.wire = wire
+        self.world = initial()
+        self.told: list[Observed] = []
+        self._news = asyncio.Event()
+        self.reconciler = Reconciler(wire, wire.settings, lambda: self.world.intent, self.tell, Random(seed))
+
+    @property
+    def state(self) -> State:
+        return state(self.world)
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is known that nothing routes here."""
+        return self.world.intent.gone(self.world.observed)
+
+    def tell(self, *facts: Fact) -> None:
+        """Takes facts; a new Intent wakes the reconciler before this returns."""
+        for fact in facts:
+            before = self.world.intent
+            self.world = fold(self.world, fact, self.wire.settings)
+            if isinstance(fact, Observed):
+                self.told.append(fact)
+            if self.world.intent != before:
+                self.reconciler.wake()
+            self._news.set()
+
+    async def until(self, condition: Callable[[], bool], within: float = 60.0) -> None:
+        """Waits for a fact after which `condition` holds.
+
+        Raises:
+            TimeoutError: after `within` seconds.
+        """
+        async with asyncio.timeout(within):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    async def settled(self, within: float = 60.0) -> None:
+        """Waits until what is wanted now has been answered for, good or bad."""
+        await self.until(
+            lambda: (
+                self.world.observed is not None
+                and self.world.observed.generation >= self.world.intent.generation
+            ),
+            within,
+        )
+
+    async def published(self, within: float = 60.0) -> None:
+        await self.until(lambda: self.state is State.PUBLISHED, within)
+
+    async def withdrawn(self, within: float = 60.0) -> None:
+        await self.until(lambda: self.gone, within)
+
+
+@asynccontextmanager
+async def alive(wire: Wire, *, seed: int = 0) -> AsyncIterator[Life]:
+    """A life that ends, as by a crash, with the block; a defect in the reconciler is raised here."""
+    life = Life(wire, seed=seed)
+    task = asyncio.ensure_future(life.reconciler.run())
+    try:
+        yield life
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
