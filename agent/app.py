@@ -47,7 +47,7 @@ async def run(settings: Settings | SettingsError, log: Log) -> None:
     def count(verb: str, code: str) -> None:
         metrics.count("api_requests_total", verb=verb, code=f"{code[0]}xx" if code.isdigit() else "none")
 
-    async with Kube.open(usable, count) as kube:
+    async with Kube.open(usable, count, hide) as kube:
         await App(usable, log, kube, metrics, problem).run()
 
 
@@ -90,10 +90,10 @@ class App:
             lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours
         )
         reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell)
-        events = Events(settings, kube.create_event, log)
-        self._announcer = Announcer(log, metrics, [events.tell])
+        self._events = Events(settings, kube.create_event, log)
+        self._announcer = Announcer(log, metrics, [self._events.tell])
         handlers = {"status": self._on_status, "discover": self._on_discover, "drain": self._on_drain}
-        control = Control(settings.control_socket, handlers, log)
+        self._control = Control(settings.control_socket, handlers, log)
 
         self._parts: dict[str, Part] = {
             "tick": self._tick,
@@ -101,8 +101,8 @@ class App:
             "sockets": sockets.run,
             "driver": driver.run,
             "web": web.run,
-            "control": control.run,
-            "events": events.run,
+            "control": self._control.run,
+            "events": self._events.run,
         }
         # The guard first: from here to the freed port it is a matter of microseconds.
         self._followers: list[Follower] = [lambda before, after: guard.follow(guarded(after, settings))]
@@ -167,6 +167,10 @@ class App:
                 group.create_task(self._guarded(name, part), name=name) for name, part in self._parts.items()
             ]
             await self._end()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(times.FAREWELL):
+                    await self._events.sent()
+                    await self._control.answered()
             for task in tasks:
                 task.cancel()
 
@@ -279,7 +283,10 @@ class App:
         if not isinstance(timeout, int | float):
             raise RequestError("timeout is a number of seconds")
         self.tell(Draining("drain"))
-        gone = await self.until(_gone, asyncio.get_running_loop().time() + timeout)
+        # With wrong settings nothing was written, so nothing leads here by us.
+        gone = self._problem is not None or await self.until(
+            _gone, asyncio.get_running_loop().time() + timeout
+        )
         return {"gone": gone, **document(self.status(), self._announcer.since)}
 
 

@@ -42,6 +42,7 @@ DRIFT_JITTER = 0.2  # a share of DRIFT
 END_POLL_MIN = 1.0  # own Pod, once the driver's listeners are gone
 END_POLL_MAX = 10.0
 END_LOOK = 2.0  # after SIGTERM and parked: kubelet shows the driver's end within about a second
+FAREWELL = 1.0  # for the last Event and the answer to a waiting `drain`
 BLIND_END = 60.0  # without the right to read Pods: no listener of the driver's for so long is its end
 END_POLL_ENDING = 0.2  # after SIGTERM: kubelet reports the driver's end within about a second of it
 BLIND_START = 900.0  # as BLIND_END, for a driver never seen: its image may still be pulled

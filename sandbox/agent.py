@@ -108,11 +108,15 @@ class AgentProcess:
         network: NetworkNamespace | None = None,
         uid: int | None = None,
         python: Path = PYTHON,
+        module: str = "agent",
         env: Mapping[str, str] | None = None,
     ) -> AsyncIterator[AgentProcess]:
-        """Start ``spark-ui-agent run``; ``directory`` is its DIR. Killed when the block ends."""
+        """Start ``spark-ui-agent run``; ``directory`` is its DIR. Killed when the block ends.
+
+        ``module`` is what ``python -m`` runs: another one may change the agent before it starts.
+        """
         process = await launch.start(
-            [str(python), "-m", "agent", "run"],
+            [str(python), "-m", module, "run"],
             env={**place.env(directory), "PYTHONPATH": str(launch.REPOSITORY), **(env or {})},
             namespace_fd=None if network is None else network.fd,
             uid=uid,

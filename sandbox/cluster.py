@@ -9,21 +9,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from sandbox.binaries import binaries
+from sandbox.ending import cancel_when_ending, leave_on_signals
 from sandbox.processes import DaemonError
 from sandbox.progress import CommandError
 from sandbox.supervisor import running
-
-STDIN = 0
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--until-stdin-closes", action="store_true", help="end also when the other end of stdin is closed"
     )
     options = parser.parse_args(argv)
-    for number in ENDING:
-        signal.signal(number, _leave)
+    leave_on_signals()
     try:
         folder = binaries()
         with contextlib.suppress(asyncio.CancelledError):
@@ -52,36 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
-
-
 async def _serve(folder: Path, hosts: Sequence[str], *, until_stdin_closes: bool) -> None:
     began = time.monotonic()
-    _cancel_when_ending(until_stdin_closes=until_stdin_closes)
+    cancel_when_ending(until_stdin_closes=until_stdin_closes)
     async with running(folder, hosts) as cluster:
         print(f"ready after {time.monotonic() - began:.1f} s; kubectl: {folder / 'kubectl'}", file=sys.stderr)
         print(f"KUBECONFIG={cluster.layout.kubeconfig}", flush=True)
         await cluster.meanwhile(asyncio.Event().wait())
-
-
-def _cancel_when_ending(*, until_stdin_closes: bool) -> None:
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-
-    def end() -> None:
-        # once: a second signal must not interrupt the cleaning up
-        if task is not None and not task.cancelling():
-            task.cancel()
-
-    def read() -> None:
-        if not os.read(STDIN, 1024):
-            loop.remove_reader(STDIN)
-            end()
-
-    for number in ENDING:
-        loop.add_signal_handler(number, end)
-    if until_stdin_closes:
-        loop.add_reader(STDIN, read)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ SERVER_NAMES = (
     "kubernetes.default.svc.cluster.local",
     SERVICE_IP,
 )
+ALL_CONTROLLERS = "*"
 # these two would mark the Nodes, which no kubelet keeps alive, as lost and evict their Pods
-CONTROLLERS = "*,-node-lifecycle-controller,-taint-eviction-controller"
+CONTROLLERS = f"{ALL_CONTROLLERS},-node-lifecycle-controller,-taint-eviction-controller"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ class Layout:
         return self.folder / f"{name}.log"
 
     @property
+    def audit_log(self) -> Path:
+        """What kube-apiserver was asked by ServiceAccounts; see `sandbox.audit`."""
+        return self.folder / "audit.log"
+
+    @property
+    def audit_policy(self) -> Path:
+        """Which requests go into that log."""
+        return self.folder / "audit-policy.json"
+
+    @property
     def etcd_socket(self) -> Path:
         """Where etcd serves: a socket in a private folder, since it asks nobody who he is."""
         return self.folder / "etcd.sock"
@@ -69,17 +80,30 @@ def etcd(binaries: Path, layout: Layout) -> list[str]:
     ]
 
 
-def apiserver(binaries: Path, layout: Layout, port: int) -> list[str]:
-    """Return kube-apiserver's command line; its port is reserved by a bound socket with SO_REUSEPORT."""
+def apiserver(binaries: Path, layout: Layout, port: int, node_ip: str = "") -> list[str]:
+    """Return kube-apiserver's command line; its port is reserved by a bound socket with SO_REUSEPORT.
+
+    It serves on the loopback alone, or on all addresses for the Pods of a real node whose address is ``node_ip``.
+    """
     pki = layout.pki
+    if node_ip:
+        reach = [
+            "--bind-address=0.0.0.0",
+            f"--advertise-address={node_ip}",
+            # for logs and exec, which it gets from the kubelet
+            f"--kubelet-client-certificate={pki}/kubelet-client.crt",
+            f"--kubelet-client-key={pki}/kubelet-client.key",
+            "--kubelet-preferred-address-types=InternalIP",
+        ]
+    else:
+        # the address of the loopback would be refused as an endpoint of the Service "kubernetes"
+        reach = ["--bind-address=127.0.0.1", "--endpoint-reconciler-type=none"]
     return [
         str(binaries / "kube-apiserver"),
         f"--etcd-servers=unix://{layout.etcd_socket}",
-        "--bind-address=127.0.0.1",
+        *reach,
         f"--secure-port={port}",
         "--permit-port-sharing",
-        # the address of the loopback would be refused as an endpoint of the Service "kubernetes"
-        "--endpoint-reconciler-type=none",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
@@ -90,11 +114,15 @@ def apiserver(binaries: Path, layout: Layout, port: int) -> list[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={pki}/service-accounts.pub",
         f"--service-account-signing-key-file={pki}/service-accounts.key",
+        f"--audit-policy-file={layout.audit_policy}",
+        f"--audit-log-path={layout.audit_log}",
         "--profiling=false",
     ]
 
 
-def controller_manager(binaries: Path, layout: Layout, kubeconfig: Path) -> list[str]:
+def controller_manager(
+    binaries: Path, layout: Layout, kubeconfig: Path, controllers: str = CONTROLLERS
+) -> list[str]:
     """Return kube-controller-manager's command line; it serves nothing itself."""
     return [
         str(binaries / "kube-controller-manager"),
@@ -107,7 +135,7 @@ def controller_manager(binaries: Path, layout: Layout, kubeconfig: Path) -> list
         "--kube-api-burst=2000",
         f"--service-account-private-key-file={layout.pki}/service-accounts.key",
         f"--root-ca-file={layout.pki}/ca.crt",
-        f"--controllers={CONTROLLERS}",
+        f"--controllers={controllers}",
         "--profiling=false",
     ]
 

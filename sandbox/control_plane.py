@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from sandbox import audit
 from sandbox.apiclient import Access, ApiClient
 from sandbox.binaries import binaries
 from sandbox.components import Layout
@@ -60,6 +61,10 @@ class ControlPlane:
         """Return what ``etcd``, ``kube-apiserver`` or ``kube-controller-manager`` has logged so far."""
         return self.layout.log(component).read_text(errors="replace")
 
+    async def audit(self, user: str) -> list[audit.Call]:
+        """Return every call so far of the ServiceAccount whose user name this is; see `sandbox.audit.calls`."""
+        return await audit.calls(self.layout.audit_log, user)
+
     @classmethod
     @contextlib.asynccontextmanager
     async def start(cls, hosts: Sequence[str] = ()) -> AsyncIterator[ControlPlane]:
@@ -82,15 +87,26 @@ def started(hosts: Sequence[str] = ()) -> Iterator[ControlPlane]:
     which raises what `binaries` raises; RuntimeError when the control plane does not start.
     """
     folder = binaries()
-    arguments = [f"--host={host}" for host in hosts]
-    command = [sys.executable, "-m", "sandbox.cluster", "--until-stdin-closes", *arguments]
+    arguments = ["sandbox.cluster", *(f"--host={host}" for host in hosts)]
+    with command_running(arguments, START_SECONDS) as (kubeconfig, pid):
+        yield ControlPlane(kubeconfig, pid, folder)
+
+
+@contextlib.contextmanager
+def command_running(arguments: Sequence[str], within: float) -> Iterator[tuple[Path, int]]:
+    """Run a module of the sandbox that prints ``KUBECONFIG=...`` when it is ready; yield that path and its pid.
+
+    ``arguments`` begin with the module's name. RuntimeError when it is not ready ``within`` seconds. It is ended when
+    the block is left, and ends by itself when this process dies.
+    """
+    command = [sys.executable, "-m", *arguments, "--until-stdin-closes"]
     root = Path(__file__).parent.parent
     # a process group of its own: after Ctrl-C the tests still tidy up through the API before it ends
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, process_group=0
     ) as process:
         try:
-            yield ControlPlane(_kubeconfig(process), process.pid, folder)
+            yield _kubeconfig(process, arguments[0], within), process.pid
         finally:
             process.terminate()
             try:
@@ -99,15 +115,13 @@ def started(hosts: Sequence[str] = ()) -> Iterator[ControlPlane]:
                 process.kill()
 
 
-def _kubeconfig(process: subprocess.Popen[bytes]) -> Path:
+def _kubeconfig(process: subprocess.Popen[bytes], name: str, within: float) -> Path:
     if process.stdout is None:
         raise ValueError("the process has no pipe for its output")
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        line = process.stdout.readline() if selector.select(START_SECONDS) else b""
-    name, _, value = line.decode().strip().partition("=")
-    if name != "KUBECONFIG":
-        raise RuntimeError(
-            f"the control plane did not start in {START_SECONDS:.0f} s; its messages are on stderr"
-        )
+        line = process.stdout.readline() if selector.select(within) else b""
+    word, _, value = line.decode().strip().partition("=")
+    if word != "KUBECONFIG":
+        raise RuntimeError(f"{name} was not ready in {within:.0f} s; its messages are on stderr")
     return Path(value)

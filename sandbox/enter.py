@@ -65,7 +65,8 @@ def die_with_parent(parent: int | None = None) -> None:
         sys.exit("the parent process has already ended")
 
 
-def _mount(source: str, target: str, kind: bytes | None, flags: int, data: bytes | None = None) -> None:
+def mount(source: str, target: str, kind: bytes | None, flags: int, data: bytes | None = None) -> None:
+    """Call mount(2) (needs CAP_SYS_ADMIN)."""
     result = _libc.mount(os.fsencode(source), os.fsencode(target), kind, flags, data)
     _check(result, f"mount {source} on {target}")
 
@@ -74,7 +75,7 @@ def _open_up(folder: str, paths: Sequence[str]) -> None:
     """Put an open folder in the place of a closed one, with ``paths`` below it and nothing else."""
     held = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in paths]
     files = [Path(path).is_file() for path in paths]
-    _mount("tmpfs", folder, b"tmpfs", 0, b"mode=0755")
+    mount("tmpfs", folder, b"tmpfs", 0, b"mode=0755")
     for path, fd, is_file in zip(paths, held, files, strict=True):
         place = Path(path)
         if is_file:
@@ -82,16 +83,16 @@ def _open_up(folder: str, paths: Sequence[str]) -> None:
             place.touch()
         else:
             place.mkdir(parents=True, exist_ok=True)
-        _mount(f"/proc/self/fd/{fd}", path, None, MS_BIND)
+        mount(f"/proc/self/fd/{fd}", path, None, MS_BIND)
         os.close(fd)
 
 
 def _rearrange_files(entry: Entry) -> None:
     """Apply openings and binds in a mount namespace of our own, which nobody else sees."""
     unshare(CLONE_NEWNS)
-    _mount("none", "/", None, MS_REC | MS_PRIVATE)
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
     for target, source in entry["binds"].items():
-        _mount(source, target, None, MS_BIND)
+        mount(source, target, None, MS_BIND)
     for folder, paths in entry["openings"].items():
         _open_up(folder, paths)
 

@@ -59,10 +59,11 @@ async def start(
     """Start ``argv`` in a session of its own; the kernel kills it when the calling thread ends.
 
     ``gid`` is ``uid`` unless given. ``reads``: paths that a process with another uid has to reach beside this
-    interpreter and ``cwd``; those under a folder closed to others (a cache in /root, a test's temporary folder) are
-    shown to it at the same place, in a mount namespace of its own, so it needs no capability.
-    Their own modes stay; what else is in the closed folder is not there for it. ``binds`` (target to source) replaces files for this process alone.
-    ``limit`` is the longest line of a piped stream. All but the plain start need root.
+    interpreter and ``cwd``; those under a folder closed to others (a cache in /root, a test's temporary folder)
+    are shown to it at the same place, in a mount namespace of its own, so it needs no capability. Their own
+    modes stay; what else is in the closed folder is not there for it. ``binds`` (target to source) replaces
+    files for this process alone. ``limit`` is the longest line of a piped stream. All but the plain start need
+    root.
 
     Raises `OSError` when the interpreter cannot be started; a step refused inside the child is its exit code 1
     and a traceback on stderr.

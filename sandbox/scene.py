@@ -18,6 +18,7 @@ import yaml
 
 from sandbox.agent import AgentProcess, Place
 from sandbox.apiclient import ApiClient, Object
+from sandbox.audit import service_account_user
 from sandbox.control_plane import ControlPlane
 from sandbox.launch import REPOSITORY
 from sandbox.netns import NetworkNamespace
@@ -93,6 +94,11 @@ class Scene:
         """The Pod's application id."""
         return self.place.application
 
+    @property
+    def user(self) -> str:
+        """The agent's ServiceAccount as the API server calls it."""
+        return service_account_user(self.namespace, _account(self.place.pod))
+
     def master(self, version: str) -> Master:
         """A master under which the driver shows the Pod's application id: Spark 3.5 needs Kubernetes for that."""
         if version.startswith("3.") and self.spark_token:
@@ -101,15 +107,20 @@ class Scene:
 
     @contextlib.asynccontextmanager
     async def agent(
-        self, *, uid: int | None = None, directory: Path | None = None, **settings: str
+        self,
+        *,
+        uid: int | None = None,
+        directory: Path | None = None,
+        module: str = "agent",
+        **settings: str,
     ) -> AsyncIterator[AgentProcess]:
-        """Run the agent of this Pod; ``settings`` are names after the prefix."""
+        """Run the agent of this Pod; ``settings`` are names after the prefix, ``module`` as in `AgentProcess.start`."""
         place = replace(self.place, settings={**self.place.settings, **settings})
         own = directory or self.folder / f"agent-{next(_NUMBERS)}"
         own.mkdir(exist_ok=True)
         if uid is not None:
             os.chown(own, uid, uid)
-        async with AgentProcess.start(place, own, network=self.network, uid=uid) as agent:
+        async with AgentProcess.start(place, own, network=self.network, uid=uid, module=module) as agent:
             yield agent
 
 
@@ -138,6 +149,10 @@ async def on_stand_in(
         )
 
 
+def _account(pod: str) -> str:
+    return f"{pod}-agent"
+
+
 @contextlib.asynccontextmanager
 async def _set(
     api: ApiClient, url: str, ca_file: Path, network: NetworkNamespace | None, stage: Stage
@@ -162,7 +177,7 @@ async def _set(
             host_ip=host_ip,
             spec=stage.pod_spec,
         )
-        account = f"{stage.pod}-agent"
+        account = _account(stage.pod)
         token = await service_account_with_role(api, namespace, account, stage.rules or documented_rules())
         spark_token = await service_account_with_role(api, namespace, f"{stage.pod}-spark", SPARK_RULES)
         port = server.port or 443

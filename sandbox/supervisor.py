@@ -10,8 +10,17 @@ from pathlib import Path
 
 import aiohttp
 
+from sandbox import audit
 from sandbox.apiclient import Access, ApiClient
-from sandbox.components import Layout, apiserver, controller_manager, etcd, make_pki
+from sandbox.components import (
+    ALL_CONTROLLERS,
+    CONTROLLERS,
+    Layout,
+    apiserver,
+    controller_manager,
+    etcd,
+    make_pki,
+)
 from sandbox.objects import create_node, wait_until
 from sandbox.processes import Daemons
 from sandbox.scratch import scratch_folder
@@ -42,22 +51,44 @@ async def running(binaries: Path, extra_hosts: Sequence[str] = ()) -> AsyncItera
     with scratch_folder("cluster") as folder, _reserved_port() as port:
         layout = Layout(folder)
         async with Daemons() as daemons:
-            await daemons.start(etcd(binaries, layout), layout.log("etcd"))
-            url = f"https://127.0.0.1:{port}"
-            pki = make_pki(layout, extra_hosts)
-            admin = pki.client("admin", "admin", ["system:masters"])
-            pki.kubeconfig(layout.kubeconfig, url, admin)
-            manager = pki.client("controller-manager", "system:kube-controller-manager")
-            config = pki.kubeconfig(folder / "controller-manager.kubeconfig", url, manager)
-            # an API server that finds no etcd asks again only after a second
-            await daemons.meanwhile(_until(layout.etcd_socket.exists))
-            await daemons.start(apiserver(binaries, layout, port), layout.log("kube-apiserver"))
-            api = ApiClient(Access(url, pki.ca_file, admin.cert_file, admin.key_file))
-            await daemons.meanwhile(_serving(api))
-            argv = controller_manager(binaries, layout, config)
-            await daemons.start(argv, layout.log("kube-controller-manager"))
-            await daemons.meanwhile(_furnished(api))
+            await bring_up(daemons, binaries, layout, port, extra_hosts)
             yield Running(layout, daemons)
+
+
+async def bring_up(
+    daemons: Daemons,
+    binaries: Path,
+    layout: Layout,
+    port: int,
+    hosts: Sequence[str] = (),
+    *,
+    node_ip: str = "",
+) -> ApiClient:
+    """Start a control plane whose files are in ``layout`` and wait until it is ready; return the administrator's client.
+
+    ``node_ip`` is the address of the real node that will join it; without one, a Node is made through the API.
+    """
+    await daemons.start(etcd(binaries, layout), layout.log("etcd"))
+    url = f"https://127.0.0.1:{port}"
+    pki = make_pki(layout, [*hosts, *filter(None, [node_ip])])
+    admin = pki.client("admin", "admin", ["system:masters"])
+    pki.kubeconfig(layout.kubeconfig, url, admin)
+    pki.client("kubelet-client", "kubelet-client", ["system:masters"])
+    manager = pki.client("controller-manager", "system:kube-controller-manager")
+    config = pki.kubeconfig(layout.folder / "controller-manager.kubeconfig", url, manager)
+    # an API server that finds no etcd asks again only after a second
+    await daemons.meanwhile(_until(layout.etcd_socket.exists))
+    audit.write_policy(layout.audit_policy)
+    await daemons.start(apiserver(binaries, layout, port, node_ip), layout.log("kube-apiserver"))
+    api = ApiClient(Access(url, pki.ca_file, admin.cert_file, admin.key_file))
+    await daemons.meanwhile(_serving(api))
+    controllers = ALL_CONTROLLERS if node_ip else CONTROLLERS
+    argv = controller_manager(binaries, layout, config, controllers)
+    await daemons.start(argv, layout.log("kube-controller-manager"))
+    if not node_ip:
+        await daemons.meanwhile(create_node(api))
+    await daemons.meanwhile(_furnished(api))
+    return api
 
 
 @contextlib.contextmanager
@@ -88,7 +119,6 @@ async def _serving(api: ApiClient) -> None:
 
 
 async def _furnished(api: ApiClient) -> None:
-    await create_node(api)
     for collection, name in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")):
         path = f"/api/v1/namespaces/default/{collection}"
         only = {"fieldSelector": f"metadata.name={name}"}

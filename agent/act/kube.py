@@ -43,6 +43,11 @@ BODY = 8 * 2**20  # an API server's largest object is 1.5 MiB; a list of slices 
 _PARENTS = ("kubernetes_asyncio", "kubernetes_asyncio.client", "kubernetes_asyncio.client.models")
 
 Count = Callable[[str, str], None]
+Hide = Callable[[str], None]
+
+
+def _ignore(*_: str) -> None:
+    """Where nobody counts or nothing has to be hidden."""
 
 
 class _Api(Protocol):
@@ -111,9 +116,10 @@ def _modules() -> tuple[ModuleType, ModuleType]:
 class Kube:
     """Calls with a deadline each, JSON objects in and out, errors as `agent.model.ApiError`'s kinds."""
 
-    def __init__(self, settings: Settings, count: Count = lambda verb, outcome: None) -> None:
+    def __init__(self, settings: Settings, count: Count = _ignore, hide: Hide = _ignore) -> None:
         self._settings = settings
         self._count = count
+        self._hide = hide
         self._api: _Api | None = None
         self._token = ""
         self._token_read = float("-inf")
@@ -121,9 +127,14 @@ class Kube:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings, count: Count = lambda verb, outcome: None) -> AsyncIterator[Kube]:
-        """A client that is closed at the end. Nothing is read or connected before the first call."""
-        kube = cls(settings, count)
+    async def open(
+        cls, settings: Settings, count: Count = _ignore, hide: Hide = _ignore
+    ) -> AsyncIterator[Kube]:
+        """A client that is closed at the end. Nothing is read or connected before the first call.
+
+        `count` takes each call's verb and status ("unreachable" without an answer), `hide` each token that is read.
+        """
+        kube = cls(settings, count, hide)
         try:
             yield kube
         finally:
@@ -265,6 +276,7 @@ class Kube:
                 found
             ):  # kubelet replaces the file by rename, others may truncate it first: keep the former one
                 self._token, self._token_read = found, now
+                self._hide(found)
         if not self._token:
             raise UnauthorizedError(0, "NoToken", f"{self._settings.token_file} is empty")
         return self._token

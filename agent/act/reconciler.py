@@ -87,6 +87,7 @@ class Reconciler:
         self._news.set()
         if self._scope is not None and self._intent().generation != self._working_on:
             self._scope.reschedule(asyncio.get_running_loop().time())
+            self._scope = None  # once is enough, and an expiring time-out can't be changed
 
     async def run(self) -> None:
         """Never returns; raises only what is a defect."""

@@ -7,10 +7,9 @@ same moment as the agent's own start, so every file is written by rename, and on
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..decide.log4j import (
@@ -20,6 +19,7 @@ from ..decide.log4j import (
     LOGGING_FILES,
     Bounds,
     base,
+    fillers,
     format_of,
     fragment,
     includes,
@@ -58,6 +58,7 @@ class _Logging:
     quiet: dict[str, str]
     said: str
     beside: tuple[Path, ...] = ()  # what the file takes in
+    fillers: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def install(settings: Settings) -> Installed:
@@ -78,23 +79,23 @@ def install(settings: Settings) -> Installed:
 def _install(settings: Settings) -> Installed:
     settings.dir.mkdir(parents=True, exist_ok=True)
     logging = _logging(settings.driver_conf_dir)
-    why_not = _why_no_hook(settings, logging)
-    if why_not:
-        (settings.dir / HOOK_FILE).unlink(missing_ok=True)
+    files = {**logging.fillers, logging.name: logging.content}
+    port, secret, said = 0, "", f"no hook: {_why_no_hook(settings, logging)}"
+    hooked = not _why_no_hook(settings, logging)
+    if hooked:
+        port, secret = key(settings.dir / KEY_FILE)
+        hook = fragment(port, secret, Bounds.of(settings.hook_timeout), logging.quiet)
+        files[HOOK_FILE] = hook.encode()
+        said = f"hook: {settings.dir / HOOK_FILE}, port {port}"
     for path in logging.beside:
         with suppress(OSError):
             write(settings.dir / path.name, read(path, MOST_READ), READABLE)
-    write(settings.dir / logging.name, logging.content, READABLE)
-    for name in LOGGING_FILES:
-        if name != logging.name:
+    for name in (*LOGGING_FILES, HOOK_FILE):
+        if name in files:
+            write(settings.dir / name, files[name], READABLE)
+        else:
             (settings.dir / name).unlink(missing_ok=True)
-    if why_not:
-        return Installed(hook=False, port=0, secret="", said=(logging.said, f"no hook: {why_not}"))
-    port, secret = key(settings.dir / KEY_FILE)
-    hook = fragment(port, secret, Bounds.of(settings.hook_timeout), logging.quiet)
-    write(settings.dir / HOOK_FILE, hook.encode(), READABLE)
-    said = f"hook: {settings.dir / HOOK_FILE}, port {port}"
-    return Installed(hook=True, port=port, secret=secret, said=(logging.said, said))
+    return Installed(hook=hooked, port=port, secret=secret, said=(logging.said, said))
 
 
 def _why_no_hook(settings: Settings, logging: _Logging) -> str:
@@ -121,13 +122,19 @@ def _logging(conf: Path | None) -> _Logging:
     if len(content) > MOST_COPIED:
         return _based(structured=False, seen=False, said=f"{conf / name} is over {MOST_COPIED} bytes")
     form = format_of(name)
-    understood = len(content) <= MOST_READ
-    quiet = above_info(content.decode("utf-8", "replace"), form, HOOKED) if understood else {}
-    beside = includes(content.decode("utf-8", "replace")) if form == "xml" and understood else []
     target = f"log4j2.{form}"
     said = f"logging: {target}, a copy of {conf / name}"
+    if len(content) > MOST_READ:
+        return _Logging(target, content, seen=False, quiet={}, said=said)
+    text = content.decode("utf-8", "replace")
     return _Logging(
-        target, content, understood, quiet, said, tuple(conf / one for one in beside[:MOST_BESIDE])
+        target,
+        content,
+        seen=True,
+        quiet=above_info(text, form, HOOKED),
+        said=said,
+        beside=tuple(conf / one for one in includes(text)[:MOST_BESIDE]) if form == "xml" else (),
+        fillers={place: filler.encode() for place, filler in fillers(target, text).items()},
     )
 
 

@@ -87,8 +87,10 @@ def _agent(settings: Settings) -> Finding:
         found = ask(settings.control_socket, "status", times.CONTROL_REQUEST)
     except NoAgentError:
         return note("agent", "none is running beside this command")
-    except (RefusedError, TimeoutError) as error:
-        return problem("agent", f"does not answer ({error or 'time-out'})", "see its log")
+    except RefusedError as error:
+        return problem("agent", str(error), "see its log")
+    except TimeoutError:
+        return problem("agent", f"gave no answer within {times.CONTROL_REQUEST:g} s", "see its log")
     return ok("agent", f"running, state {found.get('state')}, log hook {found.get('hook')}")
 
 

@@ -15,7 +15,9 @@ from .hookpost import BOUND, CONTEXT, HEADER, LAYOUT, STOPPING, UTILS
 
 HOOK_FILE = "hook.xml"
 BASE_FILE = "log4j2.xml"
-LOGGING_FILES = ("log4j2.properties", "log4j2.xml", "log4j2.yaml", "log4j2.json")
+# In the order of LOG4J_CONFIGURATION_FILE, where HOOK_FILE comes last. XML at the end: its templates are the ones with
+# a `status` (see `fillers`), and nothing is to be parsed after it.
+LOGGING_FILES = ("log4j2.yaml", "log4j2.json", "log4j2.properties", "log4j2.xml")
 
 # Extension of a user's file -> its format, in the order in which log4j2 looks (the @Order of its four factories,
 # and within one the order of its suffixes).
@@ -53,6 +55,21 @@ def includes(content: str) -> list[str]:
     """The files beside it that a user's XML takes in by XInclude, where they are XML and in its own folder."""
     found = re.findall(r"""<(?:\w+:)?include\s[^>]*?\bhref\s*=\s*["'](\w[\w.-]*\.xml)["']""", content)
     return [name for name in found if name not in (*LOGGING_FILES, HOOK_FILE)]
+
+
+_EMPTY = {"json": '{"configuration": {}}\n', "properties": "# empty\n", "xml": "<Configuration/>\n"}
+
+
+def fillers(name: str, content: str) -> dict[str, str]:
+    """Files without effect for the places after `name` in the list, the hook's own included.
+
+    Where the user's file sets log4j2's own `status` to WARN or lower, every missing file after it costs the driver's
+    log a line ("Unable to create configuration for ..., ignoring").
+    """
+    if "status" not in content.lower():
+        return {}
+    places = (*LOGGING_FILES, HOOK_FILE)
+    return {place: _EMPTY[place.rpartition(".")[2]] for place in places[places.index(name) + 1 :]}
 
 
 _PATTERN = '<PatternLayout pattern="%d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex"/>'

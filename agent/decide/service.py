@@ -87,11 +87,17 @@ def plan(service: Json | None, desired: Desired, settings: Settings, around: Aro
     here = routes_here(service, around.pod, own)
     marked = holder(service) == (settings.identity.pod, settings.identity.uid)
     refusal = not_ours(service, settings, around, here=here, marked=marked)
-    if isinstance(desired, Serve):
-        refusal = refusal or unusable(service, settings)
+    useless = unusable(service, settings)
+    if not marked:
+        refusal = (
+            refusal or useless
+        )  # a Service for something else, such as the driver's RPC, is not parked either
     if refusal is not None:
         return Refuse(refusal) if isinstance(desired, Serve) else Nothing(exposed=here and not around.empty)
     match desired:
+        case Serve() if useless is not None:
+            # It was ours, and another has changed it since: what it leads to now is proven by nobody.
+            return _park(service, settings, around) if here else Refuse(useless)
         case Serve():
             if around.owner_gone and isinstance(_create(desired, settings, around), Create):
                 # Owned by a Pod that is over: garbage collection would take it from under us.
@@ -212,9 +218,7 @@ def _withdraw(
     # Without our labels, a selector that is not our own may match this Pod; with them, it is the user's business.
     unsure = marked and around.pod is None and bool(found) and found != parked
     if here or stale or around.epoch or unsure:
-        return _patch(
-            service, {"selector": _replaced(service, parked)}, _marks(None, settings, "parked"), around
-        )
+        return _park(service, settings, around)
     if marked and not around.empty:
         return Nothing(exposed=True)
     if isinstance(desired, Release) and created:
@@ -222,6 +226,11 @@ def _withdraw(
     if isinstance(desired, Release) and marked:
         return _patch(service, {}, dict.fromkeys(MARKS), around)
     return Nothing(exposed=False)
+
+
+def _park(service: Json, settings: Settings, around: Around) -> Patch:
+    selected = _replaced(service, {PARKED: settings.identity.uid})
+    return _patch(service, {"selector": selected}, _marks(None, settings, "parked"), around)
 
 
 def _delete(service: Json) -> Delete:

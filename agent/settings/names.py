@@ -20,6 +20,5 @@ def service_name(pod: str) -> str:
         name = f"ui-{name}"
     if len(name) > LONGEST:
         digest = hashlib.sha256(pod.encode()).hexdigest()[:_HASH]
-        head = name[: LONGEST - len(_SUFFIX) - 1 - _HASH].rstrip("-")
-        name = f"{head}-{digest}{_SUFFIX}"
+        name = f"{name[: LONGEST - len(_SUFFIX) - 1 - _HASH]}-{digest}{_SUFFIX}"
     return name

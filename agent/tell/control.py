@@ -38,6 +38,12 @@ class Control:
         self._handlers = handlers
         self._logger = log
         self._open = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def answered(self) -> None:
+        """Returns when nobody waits for an answer: a `drain` in a preStop hook should see its own end."""
+        await self._idle.wait()
 
     async def run(self) -> None:
         """Listens and answers until cancelled; returns at once where the socket can't be made."""
@@ -74,6 +80,7 @@ class Control:
                 continue
             peer.setblocking(False)
             self._open += 1
+            self._idle.clear()
             group.create_task(self._serve(peer))
 
     async def _serve(self, peer: socket.socket) -> None:
@@ -85,6 +92,8 @@ class Control:
                     await loop.sock_sendall(peer, json.dumps(answer).encode() + b"\n")
         finally:
             self._open -= 1
+            if not self._open:
+                self._idle.set()
             peer.close()
 
     async def _answer(self, peer: socket.socket) -> Mapping[str, object]:

@@ -83,11 +83,18 @@ class Events:
         self._now = now
         self._queue: asyncio.Queue[dict[str, object]] = asyncio.Queue(_QUEUE)
         self._last: tuple[object, ...] | None = None
+        self._refused = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def sent(self) -> None:
+        """Returns when nothing is left to send: the last Event of a life is its most useful one."""
+        await self._idle.wait()
 
     def tell(self, status: Status) -> None:
         """Notes an Event where `status` is news; a full queue loses the oldest."""
         reason = reason_for(status)
-        if reason is None:
+        if reason is None or self._refused:
             return
         if reason == PUBLISHED:
             news: tuple[object, ...] = (reason, status.port, status.scheme, status.service)
@@ -101,6 +108,7 @@ class Events:
         if self._queue.full():
             self._queue.get_nowait()
         self._queue.put_nowait(body(self._identity, reason, line(status), self._now()))
+        self._idle.clear()
 
     async def run(self) -> None:
         """Sends what was told, one at a time, each bounded by `times.EVENT`; returns when it may not."""
@@ -111,6 +119,10 @@ class Events:
                     await self._create(event)
             except ForbiddenError as error:
                 self._log.debug("no Events: the verb create on events is missing", error=str(error))
+                self._refused = True
+                self._idle.set()
                 return
             except (ApiError, TimeoutError) as error:
                 self._log.debug("an Event was lost", reason=event["reason"], error=str(error))
+            if self._queue.empty():
+                self._idle.set()

@@ -36,7 +36,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "api_requests_total",
         "counter",
-        "Requests to the Kubernetes API by method and by the status of the answer (or unreachable).",
+        "Requests to the Kubernetes API by method and by class of the answer's status (none: no answer).",
         ("verb", "code"),
     ),
     Family(

@@ -98,7 +98,7 @@ class ListenerTable:
 
 
 class DestroyEvents:
-    """The kernel's announcements of destroyed TCP sockets, within about a millisecond of the close."""
+    """The kernel's announcements of destroyed TCP sockets, as a rule well within a millisecond of the close."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG)

@@ -12,8 +12,8 @@ from sandbox.spark.sockdiag import Socket
 class Listener:
     """A listening socket of the namespace: first seen in LISTEN, and destroyed (None: still there).
 
-    ``seen_at`` is at most some 5 ms after listen(); ``closed_at`` is when the kernel's destroy event was read,
-    0.1-1 ms after the close.
+    ``seen_at`` is at most some 5 ms after listen(). ``closed_at`` is when the kernel's destroy event was read: in
+    the median 0.03 ms after close(), 2.3 ms at the most in 200 closes on two busy cores.
     """
 
     socket: Socket

@@ -44,8 +44,7 @@ def _struct(schema: Struct, value: object, kind: str, path: str, unknown: list[s
     for key, item in value.items():
         below = f"{path}.{key}" if path else key
         if key not in schema.fields:
-            # a null never reaches the decoder of a merge-patch, and in a POST it decodes to nothing
-            unknown.extend([below] if item is not None else [])
+            unknown.append(below)
             continue
         if item is None:
             continue

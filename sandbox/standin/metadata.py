@@ -10,14 +10,12 @@ from sandbox.standin.status import Cause
 
 ANNOTATIONS_LIMIT = 256 * 1024
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
-# what a client may send but never change
-_SERVER_SET = (
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "selfLink",
-)
+# what a client may send, to no effect
+_SERVER_SET = ("creationTimestamp", "generation", "selfLink", "managedFields")
+# what a client may send only as it is
+_IMMUTABLE = ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+# what no new object has
+_LATER = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def timestamp(moment: datetime) -> str:
@@ -27,9 +25,7 @@ def timestamp(moment: datetime) -> str:
 
 def begin(metadata: Object, *, namespace: str, name: str, uid: str, created: datetime) -> Object:
     """Return the metadata of a new object from what its creator sent."""
-    sent = {
-        key: value for key, value in metadata.items() if key not in (*_SERVER_SET, "managedFields", "uid")
-    }
+    sent = {key: value for key, value in metadata.items() if key not in (*_SERVER_SET, *_LATER)}
     placed = {"name": name} | ({"namespace": namespace} if namespace else {})
     return sent | placed | {"uid": uid, "creationTimestamp": timestamp(created)}
 
@@ -40,8 +36,7 @@ def carry(new: Object, old: Object) -> None:
         new.pop(key, None)
         if key in old:
             new[key] = old[key]
-    new.pop("managedFields", None)
-    for key in ("name", "namespace", "uid"):
+    for key in _IMMUTABLE:
         if key in old:
             new.setdefault(key, old[key])
 
@@ -65,7 +60,7 @@ def validate_update(new: Object, old: Object) -> list[Cause]:
     """Return what of the metadata may not change as it does."""
     return [
         Cause.invalid(f"metadata.{key}", new.get(key), "field is immutable")
-        for key in ("name", "namespace", "uid")
+        for key in _IMMUTABLE
         if new.get(key) != old.get(key)
     ]
 

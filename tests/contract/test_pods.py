@@ -101,6 +101,14 @@ async def test_a_pod_without_an_address_or_a_known_node_is_left_out(api: ApiClie
     assert found["endpoints"] is None
 
 
+async def test_a_selector_wants_every_one_of_its_labels(api: ApiClient, namespace: str) -> None:
+    await create_pod(api, namespace, "stranger", labels={**UI, "app": "y"}, ip="10.1.0.2")
+    await create_pod(api, namespace, "unlabelled", labels=UI, ip="10.1.0.3")
+    await create_pod(api, namespace, "driver", labels={**UI, "app": "x", "more": "z"})
+    await create_service(api, namespace, "ui", selector={**UI, "app": "x"})
+    await wait_for_routes(api, namespace, "ui", UI_ROUTE)
+
+
 @pytest.mark.usefixtures("pod")
 async def test_a_changed_label_takes_a_pod_out(api: ApiClient, namespace: str) -> None:
     patch = {"metadata": {"labels": {"spark-role": None}}}
@@ -168,3 +176,7 @@ async def test_status_is_changed_by_its_own_path_alone(api: ApiClient, namespace
         "PATCH", pods(namespace, "driver") + "/status", {"metadata": {"labels": {"a": "b"}}}
     )
     assert labelled.ok()["metadata"]["labels"] == {**UI, "a": "b"}
+    spec = await api.request(
+        "PATCH", pods(namespace, "driver") + "/status", {"spec": {"terminationGracePeriodSeconds": 5}}
+    )
+    assert spec.ok() == labelled.body

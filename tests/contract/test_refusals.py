@@ -176,9 +176,21 @@ async def test_a_patch_of_another_name_or_namespace_is_a_bad_request(api: ApiCli
 @pytest.mark.usefixtures("service")
 async def test_what_the_server_gave_cannot_be_changed(api: ApiClient, namespace: str) -> None:
     before = await get_service(api, namespace)
-    sent = {"creationTimestamp": "2020-01-01T00:00:00Z", "deletionTimestamp": "2020-01-01T00:00:00Z"}
-    answer = await patch_service(api, namespace, "ui", {"metadata": sent, "status": {"loadBalancer": None}})
-    assert answer.ok() == before
+    patch = {"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}, "status": {"loadBalancer": None}}
+    assert (await patch_service(api, namespace, "ui", patch)).ok() == before
+    answer = await patch_service(
+        api, namespace, "ui", {"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}}
+    )
+    assert answer.status == 422
+    assert "metadata.deletionTimestamp: Invalid value" in answer.body["message"]
+    assert "field is immutable" in answer.body["message"]
+
+
+async def test_a_strict_post_knows_no_null_either(api: ApiClient, namespace: str) -> None:
+    body = service_body()
+    body["spec"]["unheardOf"] = None
+    answer = await api.request("POST", services(namespace), body, params={"fieldValidation": "Strict"})
+    assert answer.status == 400
 
 
 async def test_a_strict_post_of_an_unknown_field_is_a_bad_request(api: ApiClient, namespace: str) -> None:

@@ -76,7 +76,14 @@ def test_what_is_handed_out_can_be_changed_freely() -> None:
     store = store_with_route()
     taken = store.get(SERVICES, "default", "ui")
     taken["spec"]["selector"]["app"] = "changed"
-    assert store.get(SERVICES, "default", "ui")["spec"]["selector"] == {"app": "x"}
+    given: Object = {
+        "metadata": {"name": "other"},
+        "spec": {"ports": [{"port": 1}], "selector": {"app": "x"}},
+    }
+    store.create(SERVICES, "default", given)["spec"]["selector"]["app"] = "changed here"
+    given["spec"]["selector"]["app"] = "changed"
+    for name in ("ui", "other"):
+        assert store.get(SERVICES, "default", name)["spec"]["selector"] == {"app": "x"}
 
 
 def test_a_deleted_object_made_anew_is_another() -> None:

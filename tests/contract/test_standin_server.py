@@ -73,6 +73,8 @@ async def test_a_granted_token_is_good_while_its_account_exists(standin: StandIn
     account = "/api/v1/namespaces/default/serviceaccounts/agent"
     (await standin.admin.request("DELETE", account)).ok()
     assert (await standin.admin.request("GET", path, token=token)).status == 401
+    (await standin.admin.request("POST", account.rpartition("/")[0], {"metadata": {"name": "agent"}})).ok()
+    assert (await standin.admin.request("GET", path, token=token)).status == 401
 
 
 async def test_a_forgotten_version_is_expired(standin: StandIn) -> None:

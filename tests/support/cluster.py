@@ -31,11 +31,11 @@ ALL_RIGHTS: Sequence[Object] = (
 class Cluster:
     """One namespace with our Pod in it. Writes here are those of others: users, operators, kubelets."""
 
-    def __init__(self, *, seed: int = 0) -> None:
+    def __init__(self, *, seed: int = 0, ip: str = POD_IP) -> None:
         self.store = Store(seed=seed)
         self.api = Api(self.store, Access(self.store.ledger))
         self.store.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
-        self.uid = self.add_pod()
+        self.uid = self.add_pod(ip=ip)
         self.token = self.api.access.admin_token
 
     def add_pod(
@@ -121,7 +121,9 @@ class Cluster:
         }
 
     def ports(self, name: str = "ui") -> set[int]:
-        """The ports at which the Service leads to our Pod."""
+        """The ports at which the Service leads to our Pod; none without a Service, whatever slices are left."""
+        if self.service(name) is None:
+            return set()
         return {port for uid, port in self.routes(name) if uid == self.uid}
 
     def _ask(self, method: str, path: str, body: Object) -> Object:

@@ -21,6 +21,7 @@ class Life:
         self.wire = wire
         self.world = initial()
         self.told: list[Observed] = []
+        self.watch: Callable[[], None] = lambda: None  # called after each fact
         self._news = asyncio.Event()
         self.reconciler = Reconciler(wire, wire.settings, lambda: self.world.intent, self.tell, Random(seed))
 
@@ -42,6 +43,7 @@ class Life:
                 self.told.append(fact)
             if self.world.intent != before:
                 self.reconciler.wake()
+            self.watch()
             self._news.set()
 
     async def until(self, condition: Callable[[], bool], within: float = 60.0) -> None:

@@ -55,6 +55,7 @@ class Wire(Kube):
         self.calls: list[Call] = []
         self.trip = trip
         self.settle = settle
+        self.admit: Callable[[Request], Request] = lambda request: request  # an admission webhook
         self._settling: asyncio.TimerHandle | None = None
         self._busy: set[asyncio.Task[tuple[int, Mapping[str, str], bytes]]] = set()
         cluster.store.ledger.subscribe(self._changed)
@@ -102,7 +103,7 @@ class Wire(Kube):
         await asyncio.sleep(self.trip())
         planted = await self._suffer(wanted, When.BEFORE)
         if planted is None:
-            reply = self.cluster.api.handle(request)
+            reply = self.cluster.api.handle(self.admit(request))
             planted = await self._suffer(wanted, When.AFTER) or reply
         await asyncio.sleep(self.trip())
         return planted.status, planted.headers, json.dumps(planted.body).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from agent.commands.check import findings
 from agent.commands.findings import Finding, Level
 from agent.commands.local_checks import local_findings
 from agent.settings import PREFIX, load
+from agent.tell import logs
+from agent.tell.control import Control
 from sandbox.objects import Rule, create_namespace, create_pod, create_service
 from sandbox.standin.standin import StandIn
-from tests.unit.telling import ENV
+from tests.unit.telling import ENV, running, turns
 
 LABELS = {"spark-app-selector": "spark-aaa", "spark-role": "driver"}
 ROLE = (
@@ -168,6 +171,36 @@ async def test_anothers_service_is_a_problem(tmp_path: Path) -> None:
         assert finding.remedy
 
 
+@pytest.mark.parametrize(("uid", "level"), [("the uid of before", Level.OK), ("", Level.PROBLEM)])
+async def test_a_service_that_another_pod_holds(uid: str, level: Level, tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        other = await create_pod(here.api.admin, "team", "other-driver", ip="10.1.0.2")
+        mark = f"other-driver/{uid or other['metadata']['uid']}"
+        metadata = {"annotations": {"spark-ui-agent/holder": mark, "spark-ui-agent/application": "spark-aaa"}}
+        await create_service(here.api.admin, "team", "etl-ui", selector=LABELS, metadata=metadata)
+        assert said(await here.findings(), "Service etl-ui").level is level
+
+
+async def test_labels_that_match_several_services(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        for name in ("one", "two"):
+            await create_service(
+                here.api.admin, "team", name, selector=LABELS, metadata={"labels": {"app": "etl"}}
+            )
+        finding = said(await here.findings(SERVICE_LABELS="app=etl"), "Service etl-ui")
+        assert finding.level is Level.PROBLEM
+        assert "match several Services: one, two" in finding.found
+
+
+async def test_an_operators_service_comes_first(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        patch = {"metadata": {"labels": {"sparkoperator.k8s.io/app-name": "etl"}}}
+        pod = "/api/v1/namespaces/team/pods/etl-driver"
+        (await here.api.admin.request("PATCH", pod, patch)).ok()
+        await create_service(here.api.admin, "team", "etl-ui-svc", selector=LABELS)
+        assert "would be patched" in said(await here.findings(), "Service etl-ui-svc").found
+
+
 async def test_a_certificate_of_another_ca_is_said_as_such(tmp_path: Path) -> None:
     async with place(tmp_path, trusted=False) as here:
         found = await here.findings()
@@ -244,3 +277,33 @@ def test_a_conf_folder_that_is_not_there(tmp_path: Path) -> None:
     env = {**ENV, PREFIX + "DIR": str(tmp_path), PREFIX + "DRIVER_CONF_DIR": "/none"}
     hook = [finding for finding in local_findings(load(env)) if finding.subject == "log hook"]
     assert [finding.level for finding in hook] == [Level.PROBLEM, Level.NOTE]
+
+
+async def test_a_running_agent_and_one_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.times.CONTROL_REQUEST", 0.5)
+
+    async def status(request: Mapping[str, object]) -> Mapping[str, object]:
+        return {"state": "published", "hook": "connected"}
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    log = logs.configure("info", "json", io.StringIO())
+    async with running(Control(tmp_path / "agent.sock", {"status": status}, log).run()):
+        await turns(5)
+        finding = (await asyncio.to_thread(local, tmp_path, {}))["agent"]
+        assert (finding.level, finding.found) == (Level.OK, "running, state published, log hook connected")
+    async with await asyncio.start_unix_server(silent, str(tmp_path / "agent.sock")):
+        finding = (await asyncio.to_thread(local, tmp_path, {}))["agent"]
+        assert (finding.level, finding.found) == (Level.PROBLEM, "gave no answer within 0.5 s")
+
+
+def test_a_folder_whose_path_is_too_long_for_a_socket(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    finding = local(tmp_path, {PREFIX + "DIR": str(folder)})["folder"]
+    assert finding.level is Level.PROBLEM
+    assert "a Unix socket's has at most 107" in finding.found

@@ -82,6 +82,22 @@ async def agent(env: Mapping[str, str], *statuses: Status, gone: bool = True) ->
         yield found
 
 
+@asynccontextmanager
+async def stranger(env: Mapping[str, str], answer: bytes | None) -> AsyncIterator[None]:
+    """Something else at the agent's socket, which gives this answer to anything, or none at all."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if answer is None:
+            await reader.read()
+        else:
+            await reader.readline()
+            writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_unix_server(serve, env[PREFIX + "DIR"] + "/agent.sock"):
+        yield
+
+
 async def command(env: Mapping[str, str], *argv: str) -> int:
     """Runs one command beside the loop."""
     return await asyncio.to_thread(main, argv, env)
@@ -127,15 +143,13 @@ async def test_a_silent_agent_is_a_time_out(
 ) -> None:
     monkeypatch.setattr("agent.times.CONTROL_REQUEST", 0.05)
     monkeypatch.setattr("agent.times.CONTROL_SPARE", 0.0)
-
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    async with await asyncio.start_unix_server(silent, env[PREFIX + "DIR"] + "/agent.sock"):
+    monkeypatch.setattr("agent.times.DISCOVER", 0.05)
+    async with stranger(env, None):
         assert await command(env, "status") == 3
         assert await command(env, "drain", "--timeout", "0.1") == 3
-    assert capsys.readouterr().err.count("gave no answer within") == 2
+        assert await command(env, "discover") == 3
+        assert await command(env, "wait", "--timeout", "0.2") == 3
+    assert capsys.readouterr().err.count("gave no answer within") == 4
 
 
 # --- wait -----------------------------------------------------------------------------------------------
@@ -180,6 +194,15 @@ async def test_wait_times_out_with_what_was_seen_last(
     )
     assert await command(env, "wait", "--timeout", "0.1") == 3
     assert "no running agent at" in capsys.readouterr().err
+
+
+async def test_wait_is_refused_by_what_is_no_agent(
+    env: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with stranger(env, b"hello\n"):
+        assert await command(env, "wait", "--timeout", "20") == 1
+        assert await command(env, "discover") == 1
+    assert capsys.readouterr().err.count("is not spark-ui-agent") == 2
 
 
 # --- drain ----------------------------------------------------------------------------------------------

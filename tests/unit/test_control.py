@@ -273,6 +273,12 @@ async def test_no_answer_is_a_time_out(path: Path) -> None:
             await asyncio.to_thread(ask, path, "status", 0.05)
 
 
+async def test_no_time_left_is_a_time_out(path: Path) -> None:
+    async with answering(path, b'{"ok": true, "result": {}}\n'):
+        with pytest.raises(TimeoutError):
+            await asyncio.to_thread(ask, path, "status", 0.0)
+
+
 async def test_a_long_answer_comes_whole(path: Path) -> None:
     listeners = [{"port": number, "why": "x" * 100} for number in range(5000)]
     line = json.dumps({"ok": True, "result": {"listeners": listeners}}).encode() + b"\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.decide.hookpost import BOUND, CONTEXT, HEADER, STOPPING, UTILS, Bound, Stopping, parse
-from agent.decide.log4j import Bounds, base, format_of, fragment, includes, users_file
+from agent.decide.log4j import Bounds, base, fillers, format_of, fragment, includes, users_file
 from agent.model import Scheme
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -44,6 +45,15 @@ def test_files_taken_in() -> None:
         '<xi:include href="hook.xml"/><xi:include href=".hidden.xml"/><xi:include href="hook.json"/></C>'
     )
     assert includes(text) == ["parts.xml", "more-1.xml"]
+
+
+def test_places_after_a_file_with_a_status_are_filled() -> None:
+    assert fillers("log4j2.xml", "<Configuration/>") == {}
+    assert list(fillers("log4j2.xml", "<Configuration STATUS='warn'/>")) == ["hook.xml"]
+    filled = fillers("log4j2.yaml", "Configuration:\n  status: warn")
+    assert list(filled) == ["log4j2.json", "log4j2.properties", "log4j2.xml", "hook.xml"]
+    assert json.loads(filled["log4j2.json"]) == {"configuration": {}}
+    assert len(ElementTree.fromstring(filled["log4j2.xml"])) == 0
 
 
 def test_the_base_is_well_formed_and_logs_to_stderr() -> None:

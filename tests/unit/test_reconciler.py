@@ -9,6 +9,7 @@ import pytest
 from agent import times
 from agent.decide.ownership import CREATED_BY
 from agent.model import Draining, DriverEnded, HookStopping, State
+from sandbox.standin import Hold, When
 from tests.history.clock import virtual
 from tests.support.cluster import Cluster
 from tests.support.life import alive
@@ -95,17 +96,16 @@ async def test_gone_is_told_only_when_the_slices_are_empty() -> None:
         life.tell(bound(39001))
         await life.published()
         await asyncio.sleep(1)
+        looking = Hold()
+        wire.faults.plant(looking, verb="list", when=When.AFTER, times=1)
         life.tell(HookStopping(7))
-        await wire_saw(wire, "list")
+        await looking.reached.wait()
+        assert len(wire.writes) == 3
         assert cluster.ports() == {39001}
         assert not life.gone
+        looking.release()
         await life.withdrawn()
         assert cluster.ports() == set()
-
-
-async def wire_saw(wire: Wire, verb: str) -> None:
-    while verb not in [call[0] for call in wire.calls]:
-        await asyncio.sleep(0.001)
 
 
 @virtual
@@ -297,11 +297,7 @@ async def test_an_operators_service_comes_before_our_own_name_but_what_was_taken
     cluster = Cluster()
     labels = {**OWN, "sparkoperator.k8s.io/app-name": "etl"}
     uid = cluster.add_pod("drv-9", labels, ip="10.1.0.9")
-    given = settings(uid=uid, name="drv-9")
-    unnamed = settings({"SERVICE_LABELS": ""}, uid=uid, name="drv-9")
-    assert not unnamed.service_given
-    assert given.service_given
-    wire = Wire(cluster, unnamed)
+    wire = Wire(cluster, settings(SERVICE="", uid=uid, name="drv-9"))
     async with alive(wire) as life:
         life.tell(bound(39001))
         await life.published()

@@ -15,6 +15,7 @@ import pytest
 
 from agent.settings import PREFIX
 from agent.tell.client import ask
+from sandbox.die_with_parent import die_with_parent
 from tests.unit.telling import ENV
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +26,12 @@ DEADLINE = 30.0
 async def program(env: Mapping[str, str]) -> AsyncIterator[Process]:
     """The agent's process; killed at the end, if it still runs."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "agent", "run", cwd=ROOT, env=dict(env), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+        *die_with_parent([sys.executable, "-m", "agent", "run"]),
+        cwd=ROOT,
+        env=dict(env),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
     )
     try:
         async with asyncio.timeout(DEADLINE):

@@ -206,7 +206,8 @@ def test_paces_grow_and_end(taken: Taken, paces: list[int]) -> None:
     assert set(found[len(paces) :]) == {paces[-1]}
 
 
-async def test_a_listener_that_is_gone_has_its_answer_dropped() -> None:
+async def test_a_question_to_a_listener_that_is_gone_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(times, "PROBE_FIRST", 10 * PATIENCE)
     asked = asyncio.Event()
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -16,6 +16,7 @@ SERVE = Serve(45123, Scheme.HTTP, APP, Proof.REST)
 PARK = Park(Trouble("stopped", "the UI has closed", "none needed"))
 RELEASE = Release(Trouble("driver-ended", "Completed", "none needed"))
 AROUND = Around(pod=pod())
+EMPTY = replace(AROUND, empty=True)
 HOLDER = f"{POD}/{POD_UID}"
 PARKED = {"spark-ui-agent/parked": POD_UID}
 
@@ -323,6 +324,47 @@ def test_a_service_that_is_not_for_us_is_refused_and_left_alone(
     assert word in step.why.found
 
 
+MARKED = {"spark-ui-agent/holder": HOLDER}
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        service(selector=OWN, annotations=MARKED, ports=[ADMIN, port(45123, name="x")]),
+        service(selector=OWN, annotations=MARKED, clusterIP="None"),
+    ],
+)
+def test_a_service_of_ours_that_was_made_useless_is_parked_then_refused(live: dict[str, object]) -> None:
+    step = plan(live, SERVE, settings(), AROUND)
+
+    assert isinstance(step, Patch)
+    assert step.body["spec"] == {"selector": together(dict.fromkeys(OWN), PARKED)}
+    live = together(live, {"spec": together(as_object(live["spec"]), {"selector": PARKED})})
+    assert isinstance(plan(live, SERVE, settings(), AROUND), Refuse)
+
+
+def as_object(value: object) -> Object:
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        pytest.param(
+            service(selector=OWN, clusterIP="None", ports=[port(7078, name="rpc"), port(7079, name="bm")]),
+            id="the driver's own headless Service, named by mistake: executors need it",
+        ),
+        pytest.param(
+            service(selector=OWN, ports=[ADMIN, port(1, name="x")]), id="none of its ports is the UI's"
+        ),
+    ],
+)
+@pytest.mark.parametrize("wanted", [PARK, RELEASE])
+def test_a_service_for_something_else_is_not_parked(live: dict[str, object], wanted: Park | Release) -> None:
+    assert plan(live, wanted, settings(), EMPTY) == Nothing(exposed=False)
+
+
 @pytest.mark.parametrize("wanted", [PARK, RELEASE])
 @pytest.mark.parametrize(
     "live",
@@ -406,9 +448,6 @@ def test_a_users_own_selector_on_a_parked_service_stays_where_it_surely_does_not
     step = plan(live, PARK, settings(), around)
 
     assert isinstance(step, Nothing if labels_known else Patch)
-
-
-EMPTY = replace(AROUND, empty=True)
 
 
 def test_release_deletes_what_we_created_once_nothing_leads_here() -> None:

@@ -218,6 +218,21 @@ async def test_a_closed_listener_is_told_at_once_and_then_the_table() -> None:
 
 
 @pytest.mark.usefixtures("no_polling")
+async def test_another_socket_on_the_freed_port_is_another_listener() -> None:
+    told = Told()
+    first = socket.create_server(("127.0.0.1", 0))
+    port, inode = first.getsockname()[1], os.fstat(first.fileno()).st_ino
+    async with running(SocketWatch(SocketTable(), told.tell, told.view).run()):
+        await told.appears(inode)
+        first.close()
+        with socket.create_server(("127.0.0.1", port)) as second:
+            await told.vanishes(inode)
+            await told.appears(os.fstat(second.fileno()).st_ino)
+
+    assert Closed(port, inode) in told.facts
+
+
+@pytest.mark.usefixtures("no_polling")
 async def test_a_mistaken_announcement_is_not_told() -> None:
     told = Told()
     kept = socket.create_server(("127.0.0.1", 0))

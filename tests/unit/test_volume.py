@@ -118,6 +118,19 @@ def test_another_choice_takes_the_former_away(shared: Path, conf: Path) -> None:
     assert logging(shared) == ["log4j2.xml"]
 
 
+@pytest.mark.parametrize("hook", ["auto", "off"])
+def test_a_file_with_a_status_of_its_own_leaves_no_gap_after_it(shared: Path, conf: Path, hook: str) -> None:
+    (conf / "log4j2.properties").write_text("status = warn\nrootLogger.level = info")
+    install(wanted(shared, conf, hook=hook))
+    assert logging(shared) == ["log4j2.properties", "log4j2.xml"]
+    assert len(ElementTree.fromstring((shared / "log4j2.xml").read_text())) == 0
+    assert len(ElementTree.fromstring((shared / "hook.xml").read_text())) == (2 if hook == "auto" else 0)
+    (conf / "log4j2.properties").write_text("rootLogger.level = info")
+    install(wanted(shared, conf, hook=hook))
+    assert logging(shared) == ["log4j2.properties"]
+    assert (shared / "hook.xml").exists() == (hook == "auto")
+
+
 def test_files_that_the_users_file_takes_in_come_along(shared: Path, conf: Path) -> None:
     (conf / "log4j2.xml").write_text('<C><xi:include href="parts.xml"/><xi:include href="hook.json"/></C>')
     (conf / "parts.xml").write_text("<Appenders/>")

@@ -1,0 +1,20 @@
+"""The agent with a fault: it parks when the driver says "stopping", but answers at once. For tests of the tests."""
+
+from __future__ import annotations
+
+import sys
+from unittest.mock import patch
+
+from agent import app
+from agent.__main__ import main
+from agent.model import World
+
+
+def at_once(_world: World, _pid: int) -> bool:
+    """Whatever still leads to the UI: it may close."""
+    return True
+
+
+if __name__ == "__main__":
+    with patch.object(app, "withdrawn", at_once):
+        sys.exit(main())

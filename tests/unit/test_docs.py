@@ -1,0 +1,53 @@
+"""The documents say what the code does: every reason is explained, every link leads somewhere, no path leads out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.model import HookState, State
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")])
+
+
+def reasons() -> set[str]:
+    """The first argument of each Trouble that agent/ makes."""
+    found: set[str] = set()
+    for path in (ROOT / "agent").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Trouble":
+                code = node.args[0]
+                assert isinstance(code, ast.Constant), f"{path}:{node.lineno}: a reason is a literal"
+                found.add(str(code.value))
+    return found
+
+
+def explained(heading: str) -> set[str]:
+    """The first column of the table under a heading of the troubleshooting guide."""
+    text = (ROOT / "docs/troubleshooting.md").read_text()
+    section = text.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    return set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
+
+
+def test_every_reason_has_its_row_and_no_row_is_left_over() -> None:
+    assert explained("Reasons") == reasons()
+
+
+def test_every_state_has_its_row() -> None:
+    assert explained("States") == {state.value for state in State}
+
+
+def test_every_state_of_the_hook_has_its_row() -> None:
+    assert explained("The log hook") == {state.value for state in HookState}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_files_of_this_repository(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).resolve().is_relative_to(ROOT)
+            assert (document.parent / target).exists(), target
