@@ -23,6 +23,8 @@ RUN python3 -m pip uninstall --quiet --yes --root-user-action=ignore pip \
  && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash \
       -x '/(site-packages|dist-packages|test|tests|idlelib|lib2to3|tkinter|turtledemo|pydoc_data)/' "$lib"
 COPY --from=build /opt/spark-ui-agent /opt/spark-ui-agent
+# found by its name: kubectl exec, postStart and preStop
+RUN ln -s /opt/spark-ui-agent/bin/spark-ui-agent /usr/local/bin/spark-ui-agent
 # SSL_CERT_*: aiohttp loads the system's CAs at import (35 ms of CPU, 2 MiB); the agent trusts the cluster's CA alone,
 # which it loads by itself.
 ENV PYTHONDONTWRITEBYTECODE=1 \

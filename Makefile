@@ -11,7 +11,7 @@ PYTEST := $(RUN) -m pytest
 PARTS := agent sandbox tests bench scripts
 ENGINE ?= $(firstword $(foreach name,docker podman buildah,$(if $(shell command -v $(name)),$(name))))
 IMAGE ?= spark-ui-agent:$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
-FAST_ONLY := "not real and not spark"
+FAST_ONLY := "not real and not spark and not e2e"
 SEEDS ?= 10
 LIVES ?= 7
 
@@ -36,6 +36,10 @@ test: setup ## everything, real parts included
 test-fast: setup ## without the real control plane and without Spark
 	$(PYTEST) -q -m $(FAST_ONLY)
 
+.PHONY: e2e
+e2e: setup ## real Pods on a real node alone (root; about 8 minutes, images made by the first run)
+	$(PYTEST) tests/e2e
+
 .PHONY: test-pythons
 test-pythons: setup ## unit and stand-in tests with each other Python from 3.11 to 3.14 that is found
 	scripts/pythons.sh $(VENV)
@@ -46,6 +50,10 @@ soak: setup ## the same tests SEEDS=10 times over, random seeds and more example
 	  seed=$$RANDOM; echo "soak: $$n of $(SEEDS), again with --hypothesis-profile=soak --hypothesis-seed=$$seed" >&2; \
 	  $(PYTEST) -q $(if $(FAST),-m $(FAST_ONLY)) --hypothesis-profile=soak --hypothesis-seed=$$seed; \
 	done
+
+.PHONY: margins
+margins: setup ## how long before its closing a UI was parked, at LIVES=20 ends of each kind; fails when it was not
+	$(RUN) -m bench.margins --lives $(if $(filter file,$(origin LIVES)),20,$(LIVES))
 
 .PHONY: lint
 lint: setup ## ruff, mypy --strict, the import rule, the settings table of the docs

@@ -19,7 +19,20 @@ from .act.volume import Proven, install, recall, remember
 from .decide.desired import fold, guarded, initial, withdrawn
 from .decide.lifecycle import finished, over
 from .decide.status import status
-from .model import Draining, Fact, HookBound, HookReady, Misconfigured, Proof, Scheme, Status, Trouble, World
+from .model import (
+    Answered,
+    Draining,
+    Fact,
+    HookBound,
+    HookReady,
+    Misconfigured,
+    Scheme,
+    Status,
+    Taken,
+    Trouble,
+    Verdict,
+    World,
+)
 from .sense.driver import DriverWatch
 from .sense.loghook import LogHook
 from .sense.search import Search
@@ -85,7 +98,13 @@ class App:
 
         self._ours = ours
         sockets = SocketWatch(table, self.tell, self.view)
-        search = Search(self.tell, self.view, settings, ours)
+        search = Search(
+            self.tell,
+            self.view,
+            settings,
+            ours,
+            count=lambda verdict: metrics.count("probes_total", verdict=verdict),
+        )
         driver = DriverWatch(
             lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours
         )
@@ -108,12 +127,12 @@ class App:
         self._followers: list[Follower] = [lambda before, after: guard.follow(guarded(after, settings))]
         if problem is None:
             self._parts |= {"reconciler": reconciler.run, "search": search.run}
+            self._followers.append(self._remember)
             self._followers.append(
                 lambda before, after: reconciler.wake() if after.intent != before.intent else None
             )
         if hook is not None:
             self._parts["hook"] = hook.run
-            self._followers.append(self._remember)
         self._followers += [lambda before, after: search.wake(), lambda before, after: driver.wake()]
 
     # --- facts in --------------------------------------------------------------------------------------
@@ -245,22 +264,39 @@ class App:
             remember(
                 self._settings.dir,
                 [
-                    Proven(ui.pid, ui.listener.port, ui.scheme.value, ui.listener.inode)
+                    Proven(
+                        ui.listener.port,
+                        ui.scheme.value,
+                        ui.listener.inode,
+                        ui.pid,
+                        ui.application,
+                        ui.started,
+                    )
                     for ui in after.proven
-                    if ui.proof is Proof.HOOK and ui.pid is not None
                 ],
             )
 
     def _recall(self) -> None:
-        """What the hook told a former life holds as long as that very socket listens."""
+        """What a former life had proven holds as long as that very socket listens: a restart parks nothing."""
         proven = recall(self._settings.dir)
-        if proven:
-            table = SocketTable()
-            now = {one.inode: one for one in table.scan().listeners}
-            table.close()
-            for one in proven:
-                if one.inode in now and now[one.inode].port == one.port:
-                    self.tell(HookBound(one.pid, one.port, Scheme(one.scheme), now[one.inode]))
+        if not proven:
+            return
+        table = SocketTable()
+        scanned = table.scan()
+        table.close()
+        self.tell(scanned)
+        now = {one.inode: one for one in scanned.listeners}
+        for one in proven:
+            listener, scheme = now.get(one.inode), Scheme(one.scheme)
+            if listener is None or listener.port != one.port:
+                continue
+            if one.pid is not None:
+                self.tell(HookBound(one.pid, one.port, scheme, listener))
+            else:
+                verdict = Verdict(
+                    Taken.OURS, "proven before the agent's restart", one.application, one.started
+                )
+                self.tell(Answered(listener, scheme, verdict))
 
     async def _tick(self) -> None:
         while True:

@@ -9,8 +9,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,6 +83,15 @@ class Line:
         return str(self.fields.get("event", ""))
 
 
+@dataclass(frozen=True)
+class Finished:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
 class AgentError(Exception):
     """The agent did not do what was awaited. The message ends with its log."""
 
@@ -89,10 +99,17 @@ class AgentError(Exception):
 class AgentProcess:
     """A running agent; made by `start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, place: Place, directory: Path) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        place: Place,
+        directory: Path,
+        start: Callable[..., Awaitable[asyncio.subprocess.Process]],
+    ) -> None:
         self.pid = process.pid
         self.place = place
         self.directory = directory
+        self._start = start
         self.lines: list[Line] = []
         self._process = process
         self._news = asyncio.Condition()
@@ -115,8 +132,8 @@ class AgentProcess:
 
         ``module`` is what ``python -m`` runs: another one may change the agent before it starts.
         """
-        process = await launch.start(
-            [str(python), "-m", module, "run"],
+        start = partial(
+            launch.start,
             env={**place.env(directory), "PYTHONPATH": str(launch.REPOSITORY), **(env or {})},
             namespace_fd=None if network is None else network.fd,
             uid=uid,
@@ -125,7 +142,8 @@ class AgentProcess:
             stdin=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        agent = cls(process, place, directory)
+        process = await start([str(python), "-m", module, "run"])
+        agent = cls(process, place, directory, partial(start, stdout=asyncio.subprocess.PIPE))
         try:
             yield agent
         finally:
@@ -156,6 +174,16 @@ class AgentProcess:
             f"{name} {fields or ''}",
             within,
         )
+
+    async def command(self, *arguments: str, within: float = LINE_SECONDS) -> Finished:
+        """Run ``spark-ui-agent`` with these arguments as ``kubectl exec`` would: in this agent's place, as its user."""
+        process = await self._start([str(PYTHON), "-m", "agent", *arguments])
+        try:
+            async with asyncio.timeout(within):
+                out, err = await process.communicate()
+        finally:
+            await launch.end(process)
+        return Finished(process.returncode or 0, out.decode(), err.decode())
 
     def kill(self, number: signal.Signals) -> None:
         """Send a signal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import struct
 from collections.abc import AsyncIterator
 
 from sandbox.netns import CONNECT_SECONDS, NetworkNamespace
@@ -60,13 +61,22 @@ class Relay:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry one direction to its end, and hand the half-close on."""
-    with contextlib.suppress(OSError):
+    """Carry one direction to its end, and hand on how it ended: by a half-close or by a reset."""
+    try:
         while data := await reader.read(_CHUNK):
             writer.write(data)
             await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()
+    except ConnectionResetError:
+        # linger of zero seconds: closing sends a RST; the socket may be closed already
+        with contextlib.suppress(OSError):
+            writer.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
+        writer.transport.abort()
+    except OSError:
+        pass
 
 
 @contextlib.asynccontextmanager

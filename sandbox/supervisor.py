@@ -77,7 +77,7 @@ async def bring_up(
     manager = pki.client("controller-manager", "system:kube-controller-manager")
     config = pki.kubeconfig(layout.folder / "controller-manager.kubeconfig", url, manager)
     # an API server that finds no etcd asks again only after a second
-    await daemons.meanwhile(_until(layout.etcd_socket.exists))
+    await daemons.meanwhile(until(layout.etcd_socket.exists))
     audit.write_policy(layout.audit_policy)
     await daemons.start(apiserver(binaries, layout, port, node_ip), layout.log("kube-apiserver"))
     api = ApiClient(Access(url, pki.ca_file, admin.cert_file, admin.key_file))
@@ -101,7 +101,8 @@ def _reserved_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-async def _until(holds: Callable[[], bool]) -> None:
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until ``holds()``; TimeoutError after a minute."""
     async with asyncio.timeout(READY_SECONDS):
         while True:
             if holds():

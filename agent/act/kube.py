@@ -267,6 +267,8 @@ class Kube:
             try:
                 found = path.read_text(encoding="ascii").strip()
             except (OSError, UnicodeError) as error:
+                if self._token:
+                    return self._token
                 raise UnauthorizedError(
                     0,
                     "NoToken",

@@ -17,7 +17,7 @@ from typing import Protocol
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from .. import times
-from ..decide.ownership import HOLDER, OPERATOR_APP, Around, holder, pod_over, pod_owner
+from ..decide.ownership import HOLDER, Around
 from ..decide.service import Create, Delete, Nothing, Patch, Refuse, Step, plan
 from ..decide.tree import Json, at, items, text
 from ..model import (
@@ -38,18 +38,16 @@ from ..model import (
     UnreachableError,
 )
 from ..settings import Settings
+from .lookup import SEVERAL, Reads, read_around, read_pod, read_service
 
 TELL_AFTER = 3  # failures in a row that may pass by themselves
 STEPS = 6  # delete, create, publish; or park, delete: never more, so more is a fight
 OVERRULED = "Overruled"  # reason of an ApiError: something between us and the store changes what is written
 
 
-class Api(Protocol):
+class Api(Reads, Protocol):
     """What the reconciler needs of `agent.act.kube.Kube`."""
 
-    async def get_pod(self, name: str) -> Json: ...
-    async def get_service(self, name: str) -> Json: ...
-    async def list_services(self, labels: dict[str, str]) -> list[Json]: ...
     async def create_service(self, body: Json) -> Json: ...
     async def patch_service(self, name: str, body: Json) -> Json: ...
     async def delete_service(self, name: str, uid: str) -> None: ...
@@ -182,8 +180,9 @@ class Reconciler:
         intent = self._intent()
         self._working_on = intent.generation
         desired = intent.desired
-        await self._read_pod()
-        service = await self._read_service()
+        if self._pod is None:  # once: its labels and uid do not change
+            self._pod = await read_pod(self._api, self._settings)
+        service = await read_service(self._api, self._settings, self._pod)
         name = text(service, "metadata", "name") or self._settings.service
         around = await self._around(service)
         for _ in range(STEPS):
@@ -234,42 +233,9 @@ class Reconciler:
 
     # --- what a plan needs to know ---------------------------------------------------------------------
 
-    async def _read_pod(self) -> None:
-        """Our own Pod, once: its labels and uid do not change. Without the right, the plan does without."""
-        if self._pod is None:
-            try:
-                self._pod = await self._api.get_pod(self._settings.identity.pod)
-            except (ForbiddenError, NotFoundError):
-                self._pod = None
-
-    async def _read_service(self) -> Json | None:
-        if self._settings.service_labels:
-            several = await self._api.list_services(dict(self._settings.service_labels))
-            if len(several) > 1:
-                names = ", ".join(sorted(text(one, "metadata", "name") for one in several))
-                raise ApiError(0, "Several", f"SPARK_UI_AGENT_SERVICE_LABELS match several Services: {names}")
-            return several[0] if several else None
-        candidates = [self._settings.service]
-        app = text(self._pod, "metadata", "labels", OPERATOR_APP)
-        if app and not self._settings.service_given:
-            candidates.insert(0, f"{app}-ui-svc")
-        found: Json | None = None
-        for candidate in candidates:
-            try:
-                service = await self._api.get_service(candidate)
-            except NotFoundError:
-                continue
-            if text(service, "metadata", "annotations", HOLDER) == self._settings.identity.holder:
-                return service  # what was taken stays the one, so that it is parked again
-            found = found or service
-        return found
-
     async def _around(self, service: Json | None) -> Around:
-        identity = self._settings.identity
-        holds, owns = (holder(service), pod_owner(service)) if service is not None else (None, None)
-        holder_gone = await self._over(holds)
-        owner_gone = holder_gone if owns == holds else await self._over(owns)
-        if self._first and text(service, "metadata", "annotations", HOLDER) == identity.holder:
+        around = await read_around(self._api, self._settings, self._pod, service)
+        if self._first and text(service, "metadata", "annotations", HOLDER) == self._settings.identity.holder:
             self._fence = True  # a write of a former life may still be on its way
         self._first = False
         exposed = False
@@ -279,19 +245,7 @@ class Reconciler:
             except ForbiddenError:
                 exposed = True
         epoch = secrets.token_hex(4) if self._fence else ""
-        return Around(self._pod, holder_gone, owner_gone, epoch, exposed)
-
-    async def _over(self, mark: tuple[str, str] | None) -> bool:
-        """True when `mark` names another Pod than ours, which is known to be over."""
-        if mark is None or mark == (self._settings.identity.pod, self._settings.identity.uid):
-            return False
-        pod, uid = mark
-        try:
-            return pod_over(await self._api.get_pod(pod), uid)
-        except NotFoundError:
-            return True
-        except ForbiddenError:
-            return False
+        return replace(around, epoch=epoch, exposed=exposed)
 
     # --- gone ------------------------------------------------------------------------------------------
 
@@ -353,7 +307,7 @@ def _trouble(error: ApiError, settings: Settings) -> Trouble:
                 error.message,
                 "find the admission webhook or controller that rewrites the Service",
             )
-        case ApiError() if error.reason == "Several":
+        case ApiError() if error.reason == SEVERAL:
             return Trouble("service", error.message, "let the labels match one Service")
         case _:
             return Trouble("api", str(error), "see the message; tried again")

@@ -25,7 +25,7 @@ from ..decide.log4j import (
     includes,
     users_file,
 )
-from ..decide.loglevels import above_info, read_properties
+from ..decide.loglevels import ABOVE_INFO, above_info, read_properties
 from ..settings import Settings
 from .files import read, write
 from .hookkey import KEY_FILE, key
@@ -36,6 +36,7 @@ MOST_READ = 1 << 20  # bytes of a user's file that are understood; a ConfigMap h
 MOST_COPIED = 8 << 20  # bytes that are copied: the volume is memory
 MOST_BESIDE = 8  # files that it takes in
 STRUCTURED = "spark.log.structuredLogging.enabled"
+LOG_LEVEL = "spark.log.level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +112,16 @@ def _why_no_hook(settings: Settings, logging: _Logging) -> str:
 def _logging(conf: Path | None) -> _Logging:
     """The user's file as found in the driver's conf directory, or Spark's default logging."""
     if conf is None:
-        return _based(structured=False, seen=False, said="no conf directory given")
+        return _based({}, seen=False, said="no conf directory given")
     try:
         name = users_file([path.name for path in conf.iterdir()])
         if name is None:
-            return _based(structured=_structured(conf), seen=True, said=f"no log4j2 file in {conf}")
+            return _based(_spark_settings(conf), seen=True, said=f"no log4j2 file in {conf}")
         content = read(conf / name, MOST_COPIED)
     except OSError as error:
-        return _based(structured=False, seen=False, said=f"{conf} can't be read: {error}")
+        return _based({}, seen=False, said=f"{conf} can't be read: {error}")
     if len(content) > MOST_COPIED:
-        return _based(structured=False, seen=False, said=f"{conf / name} is over {MOST_COPIED} bytes")
+        return _based({}, seen=False, said=f"{conf / name} is over {MOST_COPIED} bytes")
     form = format_of(name)
     target = f"log4j2.{form}"
     said = f"logging: {target}, a copy of {conf / name}"
@@ -131,28 +132,38 @@ def _logging(conf: Path | None) -> _Logging:
         target,
         content,
         seen=True,
-        quiet=above_info(text, form, HOOKED),
+        quiet=_quiet(_spark_settings(conf), above_info(text, form, HOOKED)),
         said=said,
         beside=tuple(conf / one for one in includes(text)[:MOST_BESIDE]) if form == "xml" else (),
         fillers={place: filler.encode() for place, filler in fillers(target, text).items()},
     )
 
 
-def _based(*, structured: bool, seen: bool, said: str) -> _Logging:
-    content = base(structured=structured).encode()
-    return _Logging(BASE_FILE, content, seen, {}, f"logging: {BASE_FILE}, as Spark's default, for {said}")
+def _based(spark: Mapping[str, str], *, seen: bool, said: str) -> _Logging:
+    content = base(structured=spark.get(STRUCTURED, "").strip().lower() == "true").encode()
+    return _Logging(
+        BASE_FILE, content, seen, _quiet(spark, {}), f"logging: {BASE_FILE}, as Spark's default, for {said}"
+    )
 
 
-def _structured(conf: Path) -> bool:
-    """Whether the driver logs JSON by default.
+def _spark_settings(conf: Path) -> dict[str, str]:
+    """Spark's own settings as found beside the logging file.
 
     In cluster mode Spark mounts all of its configuration as `spark.properties`; elsewhere `spark-defaults.conf` counts.
     """
     for name in ("spark.properties", "spark-defaults.conf"):
         with suppress(OSError):
-            pairs = read_properties(read(conf / name, MOST_READ).decode("utf-8", "replace"))
-            return pairs.get(STRUCTURED, "").strip().lower() == "true"
-    return False
+            return read_properties(read(conf / name, MOST_READ).decode("utf-8", "replace"))
+    return {}
+
+
+def _quiet(spark: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
+    """The hooked loggers that stay above INFO: by the user's file, and by `spark.log.level`, which beats it.
+
+    Spark 3.5 and newer calls setLogLevel with it before the context's first line.
+    """
+    level = spark.get(LOG_LEVEL, "").strip().upper()
+    return dict.fromkeys(HOOKED, level) if level in ABOVE_INFO else dict(found)
 
 
 # --- what a restarted agent needs to know ----------------------------------------------------------------
@@ -160,17 +171,22 @@ def _structured(conf: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A UI that the hook has told of: which JVM, where, and the very socket."""
+    """A UI that was proven: where, the very socket, and by whom: the JVM `pid` told it, or its REST answer did (None).
 
-    pid: int
+    `application` and `started` as in `model.Ui`.
+    """
+
     port: int
     scheme: str
     inode: int
+    pid: int | None
+    application: str
+    started: int
 
 
 def remember(directory: Path, proven: Collection[Proven]) -> None:
-    """Keeps what the hook has told: the bind line comes once, and the agent may be restarted. Raises nothing."""
-    rows = [[one.pid, one.port, one.scheme, one.inode] for one in proven]
+    """Keeps what was proven: the bind line comes once, and the agent may be restarted. Raises nothing."""
+    rows = [[one.port, one.scheme, one.inode, one.pid, one.application, one.started] for one in proven]
     with suppress(OSError):
         write(directory / PROOF_FILE, json.dumps(rows).encode(), 0o600)
 
@@ -186,6 +202,6 @@ def recall(directory: Path) -> list[Proven]:
 
 def _proves(row: object) -> bool:
     match row:
-        case [int(), int(), "http" | "https", int()]:
+        case [int(), "http" | "https", int(), int() | None, str(), int()]:
             return True
     return False

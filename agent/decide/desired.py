@@ -35,9 +35,12 @@ from ..model import (
     World,
 )
 from ..settings import Settings
+from .identify import hidden
 
 # Reasons that wait for a person; every other reason to park passes by itself.
-BLOCKING = frozenset({"settings", "defect", "identity", "filtered", "ambiguous", "contexts", "scheme"})
+BLOCKING = frozenset(
+    {"settings", "defect", "identity", "filtered", "ambiguous", "contexts", "scheme", "loopback"}
+)
 
 SEARCHING = Trouble("searching", "no UI of this driver is bound", "none needed: a UI is published once bound")
 STOPPED = Trouble(
@@ -221,12 +224,16 @@ def _choose(world: World, settings: Settings) -> Ui | Trouble:
 
 
 def _serving(world: World) -> list[Ui]:
-    """Proven UIs less the plain ports that a hook told beside a TLS port: with TLS on, those only redirect."""
+    """Proven UIs that a Service can reach, less the plain ports that a hook told beside a TLS port.
+
+    With TLS on, those only redirect.
+    """
     secure = {ui.pid for ui in world.proven if ui.proof is Proof.HOOK and ui.scheme is Scheme.HTTPS}
     return [
         ui
         for ui in world.proven
-        if ui.proof is not Proof.HOOK or ui.scheme is Scheme.HTTPS or ui.pid not in secure
+        if not ui.listener.loopback
+        and (ui.proof is not Proof.HOOK or ui.scheme is Scheme.HTTPS or ui.pid not in secure)
     ]
 
 
@@ -275,7 +282,25 @@ def _why_none(world: World, settings: Settings) -> Trouble:
             f"this Pod's is {settings.identity.application}",
             "set spark.app.id to the Pod's application id, or turn the log hook on (SPARK_UI_AGENT_HOOK)",
         )
+    loopback = _hidden(world, settings)
+    if loopback is not None:
+        return Trouble(
+            "loopback",
+            f"the UI on port {loopback.port} listens on {loopback.address} only, where no Service leads",
+            "let the driver bind its Pod's address: unset SPARK_LOCAL_IP in its container",
+        )
     return STOPPED if world.served else SEARCHING
+
+
+def _hidden(world: World, settings: Settings) -> Listener | None:
+    """The driver's UI on the loopback: told by the hook, or in the Pod's own network by one of Spark's usual ports.
+
+    A loopback listener is never asked. On a shared network it may be any driver's.
+    """
+    told = [ui.listener for ui in world.proven if ui.listener.loopback]
+    if told or settings.identity.host_network:
+        return told[-1] if told else None
+    return next((one for one in world.listeners.values() if hidden(one, settings)), None)
 
 
 def _exposed(world: World, desired: Serve) -> Listener | None:

@@ -13,7 +13,7 @@ from ..model import HookState, Listener, Proof, Question, Scheme, Taken, World
 from ..settings import Settings
 from .answers import judge
 
-__all__ = ["BACKLOG_MAX", "FINAL", "candidates", "judge", "possible", "usual"]
+__all__ = ["BACKLOG_MAX", "FINAL", "candidates", "hidden", "judge", "possible", "usual"]
 
 BACKLOG_MAX = 16  # Spark asks Jetty for min(acceptors, 8); its RPC has 4096, py4j 50
 FINAL = frozenset({Taken.OURS, Taken.FOREIGN, Taken.MANY, Taken.NOT_SPARK, Taken.REDIRECTOR})
@@ -60,9 +60,19 @@ def possible(listener: Listener, settings: Settings, *, degraded: bool = False) 
         return False
     if settings.identity.host_network and listener.port in _HISTORY_SERVER:
         return False
-    if listener.backlog is not None and not 1 <= listener.backlog <= BACKLOG_MAX:
+    if not _as_jetty(listener):
         return False
     return usual(listener.port) or not (degraded or listener.backlog is None)
+
+
+def hidden(listener: Listener, settings: Settings) -> bool:
+    """True when it looks like a Spark UI that listens where no Service leads (SPARK_LOCAL_IP=127.0.0.1)."""
+    own = listener.uid == settings.driver_uid
+    return own and listener.loopback and usual(listener.port) and _as_jetty(listener)
+
+
+def _as_jetty(listener: Listener) -> bool:
+    return listener.backlog is None or 1 <= listener.backlog <= BACKLOG_MAX
 
 
 def _to_confirm(world: World, settings: Settings) -> list[Question]:

@@ -15,9 +15,8 @@ from .hookpost import BOUND, CONTEXT, HEADER, LAYOUT, STOPPING, UTILS
 
 HOOK_FILE = "hook.xml"
 BASE_FILE = "log4j2.xml"
-# In the order of LOG4J_CONFIGURATION_FILE, where HOOK_FILE comes last. XML at the end: its templates are the ones with
-# a `status` (see `fillers`), and nothing is to be parsed after it.
-LOGGING_FILES = ("log4j2.yaml", "log4j2.json", "log4j2.properties", "log4j2.xml")
+# In the order of LOG4J_CONFIGURATION_FILE, where HOOK_FILE comes last.
+LOGGING_FILES = ("log4j2.properties", "log4j2.xml", "log4j2.yaml", "log4j2.json")
 
 # Extension of a user's file -> its format, in the order in which log4j2 looks (the @Order of its four factories,
 # and within one the order of its suffixes).
@@ -57,7 +56,12 @@ def includes(content: str) -> list[str]:
     return [name for name in found if name not in (*LOGGING_FILES, HOOK_FILE)]
 
 
-_EMPTY = {"json": '{"configuration": {}}\n', "properties": "# empty\n", "xml": "<Configuration/>\n"}
+_EMPTY = {
+    "json": '{"configuration": {}}\n',
+    "properties": "# empty\n",
+    "xml": "<Configuration/>\n",
+    "yaml": "configuration: {}\n",
+}
 
 
 def fillers(name: str, content: str) -> dict[str, str]:

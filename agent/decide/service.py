@@ -27,6 +27,7 @@ from .ownership import (
     entry,
     holder,
     not_ours,
+    pod_owner,
     routes_here,
     selector,
     unusable,
@@ -99,7 +100,9 @@ def plan(service: Json | None, desired: Desired, settings: Settings, around: Aro
             # It was ours, and another has changed it since: what it leads to now is proven by nobody.
             return _park(service, settings, around) if here else Refuse(useless)
         case Serve():
-            if around.owner_gone and isinstance(_create(desired, settings, around), Create):
+            owner = pod_owner(service)
+            doomed = around.owner_gone and owner is not None and owner[1] != settings.identity.uid
+            if doomed and isinstance(_create(desired, settings, around), Create):
                 # Owned by a Pod that is over: garbage collection would take it from under us.
                 return _delete(service)
             return _publish(service, desired, settings, around, own)

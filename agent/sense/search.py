@@ -27,7 +27,8 @@ class _Record:
 class Search:
     """Tells `Answered` for what was asked; a final verdict ends the questions to that socket.
 
-    `ours` gives the inodes of the agent's own listeners. `wake` is to be called whenever the World has changed.
+    `ours` gives the inodes of the agent's own listeners. `count` is called with the verdict of each question that
+    was asked to its end (a `Taken`, as text). `wake` is to be called whenever the World has changed.
     """
 
     def __init__(
@@ -36,11 +37,13 @@ class Search:
         view: Callable[[], World],
         settings: Settings,
         ours: Callable[[], frozenset[int]] = frozenset,
+        count: Callable[[str], None] = lambda _verdict: None,
     ) -> None:
         self._tell = tell
         self._view = view
         self._settings = settings
         self._ours = ours
+        self._count = count
         self._records: dict[int, _Record] = {}
         self._wake = asyncio.Event()
         self._asked = 0
@@ -116,9 +119,10 @@ class Search:
             return
         finally:
             self._question = None
+        verdict = judge(answer, question, self._settings.identity.application)
+        self._count(verdict.taken.value)
         if inode not in self._view().listeners:
             return
-        verdict = judge(answer, question, self._settings.identity.application)
         self._plan(inode, verdict.taken, loop.time())
         self._tell(Answered(question.listener, question.scheme, verdict))
 

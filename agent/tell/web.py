@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from ..model import State, Status
 from ..settings import Identity, Settings, split_address
-from .http import Connection, Reply
+from .http import Endpoints, Reply
 from .logs import Log
 from .metrics import CONTENT_TYPE
 from .report import document, line
@@ -85,10 +85,8 @@ class Web:
                 remedy="set SPARK_UI_AGENT_HEALTH_ADDRESS to a free IP:port of this Pod, or to off",
             )
             return
-        connections: set[asyncio.Transport] = set()
-        server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self.reply, connections), sock=sock, backlog=_BACKLOG
-        )
+        endpoints = Endpoints(self.reply)
+        server = await asyncio.get_running_loop().create_server(endpoints, sock=sock, backlog=_BACKLOG)
         self._socket = sock
         self._log.info("HTTP endpoints", address=self.address)
         try:
@@ -96,8 +94,7 @@ class Web:
         finally:
             self._socket = None
             server.close()
-            for transport in tuple(connections):
-                transport.abort()
+            await endpoints.end()
             await server.wait_closed()
 
     def reply(self, path: str) -> Reply:

@@ -8,7 +8,20 @@ from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 # version 1: hierarchies in which kubelet and runc make groups
-CONTROLLERS = ("blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "hugetlb", "memory", "perf_event", "pids", "systemd")
+CONTROLLERS = (
+    "blkio",
+    "cpu",
+    "cpuacct",
+    "cpuset",
+    "devices",
+    "freezer",
+    "hugetlb",
+    "memory",
+    "perf_event",
+    "pids",
+    "systemd",
+    "unified",
+)
 # a cpuset without these takes no process
 INHERITED = ("cpuset.cpus", "cpuset.mems")
 # version 2: what the kubelet insists on
@@ -75,7 +88,9 @@ def _delegate() -> None:
     offered = (ROOT / "cgroup.controllers").read_text().split()
     absent = [controller for controller in NEEDED if controller not in offered]
     if absent:
-        raise CgroupError(f"{ROOT} has no controller {', '.join(absent)}; the kernel or the container around withholds it")
+        raise CgroupError(
+            f"{ROOT} has no controller {', '.join(absent)}; the kernel or the container around withholds it"
+        )
     (ROOT / "cgroup.subtree_control").write_text(" ".join(f"+{controller}" for controller in NEEDED))
 
 

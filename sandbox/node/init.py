@@ -13,7 +13,15 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from sandbox.enter import CLONE_NEWNS, MS_PRIVATE, MS_REC, die_with_parent, mount, set_network_namespace, unshare
+from sandbox.enter import (
+    CLONE_NEWNS,
+    MS_PRIVATE,
+    MS_REC,
+    die_with_parent,
+    mount,
+    set_network_namespace,
+    unshare,
+)
 
 CLONE_NEWPID = 0x20000000
 

@@ -19,13 +19,12 @@ from sandbox.node.machine import arrange_mounts, arrange_network
 from sandbox.node.parts import API_PORT, Node
 from sandbox.pki import Pki
 from sandbox.processes import DaemonError, Daemons
-from sandbox.supervisor import bring_up
+from sandbox.supervisor import bring_up, until
 from sandbox.waiting import wait_until
 
 READY = "READY"
 READY_SECONDS = 90.0
 IMPORT_SECONDS = 300.0
-POLL_SECONDS = 0.05
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,15 +77,18 @@ def _is_ready(node: Object) -> bool:
 
 async def _import(node: Node, images: Sequence[Path]) -> None:
     async with asyncio.timeout(IMPORT_SECONDS):
-        while not node.containerd_socket.exists():
-            await asyncio.sleep(POLL_SECONDS)
+        await until(node.containerd_socket.exists)
         for image in images:
             process = await asyncio.create_subprocess_exec(
-                *node.ctr("images", "import", image), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+                *node.ctr("images", "import", image),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
             )
             said, _ = await process.communicate()
             if process.returncode != 0:
-                raise DaemonError(f"containerd does not take {image}: {said.decode(errors='replace').strip()}")
+                raise DaemonError(
+                    f"containerd does not take {image}: {said.decode(errors='replace').strip()}"
+                )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +46,15 @@ class Node:
         cni.mkdir()
         (cni / "10-pods.conflist").write_text(json.dumps(network))
         config = self.folder / "containerd.toml"
-        config.write_text(_CONTAINERD.format(folder=self.folder, socket=self.containerd_socket, pause=PAUSE, cni=cni, plugins=CNI_PLUGINS))
+        config.write_text(
+            _CONTAINERD.format(
+                folder=self.folder,
+                socket=self.containerd_socket,
+                pause=PAUSE,
+                cni=cni,
+                plugins=CNI_PLUGINS,
+            )
+        )
         return ["containerd", f"--config={config}"]
 
     def ctr(self, *arguments: str | Path) -> list[str]:
@@ -98,9 +107,16 @@ class Node:
             "bindAddress": self.address,
             "healthzBindAddress": "127.0.0.1:10256",
             "metricsBindAddress": "127.0.0.1:10249",
-            "clientConnection": {"kubeconfig": str(pki.kubeconfig(self.folder / "proxy.kubeconfig", url, user))},
+            "clientConnection": {
+                "kubeconfig": str(pki.kubeconfig(self.folder / "proxy.kubeconfig", url, user))
+            },
             # 0: leave the machine's connection tracking as it is
-            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+            "conntrack": {
+                "maxPerCore": 0,
+                "min": 0,
+                "tcpEstablishedTimeout": "0s",
+                "tcpCloseWaitTimeout": "0s",
+            },
         }
         return [str(self.binaries / "kube-proxy"), f"--config={self._config('proxy', config)}"]
 
@@ -130,7 +146,7 @@ class Node:
         folder.mkdir()
         return folder
 
-    def _config(self, name: str, content: dict[str, object]) -> Path:
+    def _config(self, name: str, content: Mapping[str, object]) -> Path:
         file = self.folder / f"{name}.json"
         file.write_text(json.dumps(content, indent=1))
         return file

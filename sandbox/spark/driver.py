@@ -137,17 +137,19 @@ class SparkDriver:
         del told["answer"]
         context = Context(ready_at=told.pop("at"), **told)
         if context.url is not None:
-            context.listener = await self._ports.until(
-                lambda listeners: _open_listener(listeners, context.port),
-                CLOSE_SECONDS,
-                f"port {context.port}",
-            )
+            context.listener = await self.listens(context.port)
         self.trace.contexts.append(context)
         return context
 
     async def ui_bound(self) -> int:
         """Wait for the first context and return its UI's port."""
         return (await asyncio.shield(self._first)).port
+
+    async def listens(self, port: int) -> Listener:
+        """Wait for a listening socket at ``port``: a context's UI, before the context is there."""
+        return await self._ports.until(
+            lambda listeners: _open_listener(listeners, port), CLOSE_SECONDS, f"port {port}"
+        )
 
     async def result(self) -> object:
         """Have the driver compute 499500: by a job with tasks, or without one where there is no executor."""

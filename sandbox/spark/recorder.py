@@ -12,6 +12,7 @@ import select
 import time
 from dataclasses import asdict
 
+from sandbox.prompt import prompt
 from sandbox.spark.sockdiag import DestroyEvents, ListenerTable, Socket
 
 POLL_SECONDS = 0.005
@@ -45,4 +46,5 @@ def record() -> None:
 
 
 if __name__ == "__main__":
-    record()
+    with prompt():
+        record()

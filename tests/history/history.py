@@ -141,7 +141,7 @@ class History:
             require(leads == {wanted.port}, f"in the end it leads to {leads}, wanted {wanted}")
         else:
             require(life.state is not State.PUBLISHED, "in the end published")
-            require(not leads, f"in the end it leads to {leads}")
+            require(not leads or self.promises.tainted, f"in the end it leads to {leads}")
             require(life.gone or isinstance(wanted, Serve), f"in the end not gone, {life.world.observed}")
         self.wire.forget()
         await asyncio.sleep(3 * times.DRIFT)
@@ -152,7 +152,9 @@ class History:
         """False where others have made the Service one that the agent rightly refuses."""
         observed = life.world.observed
         refused = observed.blocked.code if observed is not None and observed.blocked is not None else ""
-        self.promises.require(refused in ("", "adopt", "foreign") or self.rivals_own, f"in the end {observed}")
+        self.promises.require(
+            refused in ("", "adopt", "foreign") or self.rivals_own, f"in the end {observed}"
+        )
         return not refused
 
     # --- the driver and its neighbours -----------------------------------------------------------------
@@ -199,7 +201,7 @@ class History:
         bound = self.node.bind(ours=False)
         if bound is not None:
             self.promises.say(f"a neighbour's UI starts on {bound.port}")
-            if self.life is None or self.promises.tainted:
+            if self.promises.tainted or self.life is None or not self.life.knows:
                 self.promises.unguarded.add(bound.inode)
             self._tell(Scanned(self.node.listeners()))
 

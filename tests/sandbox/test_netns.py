@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -191,6 +192,21 @@ async def test_relay_carries_both_ways_into_and_out_of_a_namespace(namespace: Ne
 async def test_relay_to_a_closed_port_ends_the_connection(namespace: NetworkNamespace) -> None:
     async with relay(namespace, 0, "127.0.0.1", 1) as outward:
         assert await _run(namespace, CONNECT, "127.0.0.1", str(outward.port), "0") == (0, "")
+
+
+async def test_relay_hands_a_reset_on(namespace: NetworkNamespace) -> None:
+    def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.transport.abort()
+
+    server = await asyncio.start_server(reset, sock=namespace.listen("127.0.0.1", 0))
+    port = server.sockets[0].getsockname()[1]
+    async with server, relay(None, 0, "127.0.0.1", port, target_namespace=namespace) as inward:
+        reader, writer = await asyncio.open_connection("127.0.0.1", inward.port)
+        with pytest.raises(ConnectionResetError):
+            await reader.read(-1)
+        writer.close()
 
 
 async def test_capture_tells_who_connected_where(namespace: NetworkNamespace) -> None:

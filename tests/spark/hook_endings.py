@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.control_plane import ControlPlane
@@ -87,20 +85,7 @@ async def record(
                 found[cell].append(ending)
                 told(cell, ending)
 
-    with _undisturbed():
-        async with asyncio.TaskGroup() as group:
-            for plan in _plans(versions, lives):
-                group.create_task(carry_out(plan))
+    async with asyncio.TaskGroup() as group:
+        for plan in _plans(versions, lives):
+            group.create_task(carry_out(plan))
     return found
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Collect no garbage meanwhile: it would hold the loop, and with it the stamps of the watch, for many ms."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -5,24 +5,29 @@ The agent runs as the driver's uid with its own ServiceAccount; nothing here is 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import gc
 import itertools
 import json
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from sandbox.agent import AgentProcess
 from sandbox.capture import Capture, Connection, capture
 from sandbox.changes import Changes, Routed, recording
 from sandbox.control_plane import ControlPlane
 from sandbox.netns import NetworkNamespace
+from sandbox.prompt import prompt
 from sandbox.scene import Scene, Stage, hooked, on_control_plane, on_stand_in
 from sandbox.spark.driver import SparkDriver
 from sandbox.spark.trace import Listener
 from sandbox.standin import StandIn
+
+T = TypeVar("T")
 
 SPARK_UID = 185
 ROUTED_SECONDS = 60.0
@@ -64,13 +69,14 @@ class Life:
         return [one for one in self.captured.connections() if one.port == port]
 
     async def restart(self, *, module: str = "agent", **settings: str) -> AgentProcess:
-        """Run another agent on the same volume; the former one must have ended."""
+        """Run another agent on the same volume and wait until it looks for a UI; the former one must have ended."""
         await self.agent.exited()
         self.agent = await self.agents.enter_async_context(
             self.scene.agent(
                 uid=SPARK_UID, directory=self.directory, module=module, **{"HOOK": "on", **settings}
             )
         )
+        await self.agent.state("waiting")
         return self.agent
 
     async def published(self, port: int) -> int:
@@ -119,6 +125,15 @@ async def life(
         yield Life(scene, network, changes, captured, directory, agent, stack)
 
 
+def run_promptly(observation: Coroutine[object, object, T]) -> T:
+    """Run an observation in a loop of its own, with nothing in the way that would make its instants late."""
+    # a full collection holds the loop for tens of ms once much is loaded
+    gc.collect()
+    gc.freeze()
+    with prompt():
+        return asyncio.run(observation)
+
+
 async def end(driver: SparkDriver, way: Way) -> None:
     """Bring the driver, or with ``stop()`` its newest context, to its end in one of the ways."""
     match way:
@@ -154,6 +169,7 @@ class Ending:
     empty_at: int
     closed_at: int
     done_at: int
+    result: object
     held: Sequence[Connection]
     history: Sequence[Routed]
     listener: Listener
@@ -166,7 +182,7 @@ class Ending:
 
 
 async def observe(living: Life, driver: SparkDriver, version: str, way: Way) -> Ending:
-    """Wait for the driver's newest UI to be published, end it, and tell how that went."""
+    """Wait for the driver's newest UI to be published, compute, end it, and tell how that went."""
     await driver.ui_bound()
     context = driver.trace.context
     listener = context.listener
@@ -176,6 +192,7 @@ async def observe(living: Life, driver: SparkDriver, version: str, way: Way) -> 
     published_at = await living.published(port)
     # the log line comes after the slice: from then on the agent has nothing left to do
     await living.agent.state("published", port=port)
+    result = await driver.result()
     posts = len(living.posts())
     before = len(living.history) - 1
     await end(driver, way)
@@ -190,6 +207,7 @@ async def observe(living: Life, driver: SparkDriver, version: str, way: Way) -> 
         empty_at=empty_at,
         closed_at=closed_at,
         done_at=context.stopped_at or 0,
+        result=result,
         held=living.posts()[posts:],
         history=living.history[before:],
         listener=listener,

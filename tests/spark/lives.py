@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from sandbox.agent import AgentProcess
@@ -15,7 +14,7 @@ from sandbox.changes import Changes, recording
 from sandbox.control_plane import ControlPlane
 from sandbox.netns import NetworkNamespace
 from sandbox.pods import create_namespace
-from sandbox.scene import Scene, Stage, hooked, on_control_plane
+from sandbox.scene import Scene, Stage, on_control_plane
 from sandbox.spark.driver import SparkDriver
 from sandbox.spark.master import LocalMaster, Master
 
@@ -25,6 +24,7 @@ SPARK_UID = 185  # of Spark's own images, and of the agent in the same Pod unles
 NAME = "quarterly-report"
 ROUTED_SECONDS = 90.0  # from a bound port to the slice: a REST interface that starts on a busy machine
 LIVES_AT_ONCE = 2
+LAST_LINES = 40
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,12 @@ async def watched_pair(plane: ControlPlane) -> AsyncIterator[tuple[Watched, Watc
 
 
 @contextlib.asynccontextmanager
-async def agent_of(
-    scene: Scene, *, hook: str = "off", uid: int = SPARK_UID, **settings: str
-) -> AsyncIterator[AgentProcess]:
-    """Run the scene's agent and wait until it looks for a UI. Its DIR is `run_dir`."""
-    async with scene.agent(uid=uid, directory=run_dir(scene), HOOK=hook, **settings) as agent:
+async def agent_of(scene: Scene, *, uid: int = SPARK_UID) -> AsyncIterator[AgentProcess]:
+    """Run the scene's agent without the log hook and wait until it looks for a UI."""
+    async with scene.agent(uid=uid, HOOK="off", DRIVER_UID=str(SPARK_UID)) as agent:
         await agent.state("waiting")
-        yield agent
-
-
-def run_dir(scene: Scene) -> Path:
-    """Return the folder that the scene's agent shares with its driver."""
-    return scene.folder / "run"
+        with _noting(lambda: [line.text for line in agent.lines], "the agent's log"):
+            yield agent
 
 
 @contextlib.asynccontextmanager
@@ -85,11 +79,10 @@ async def driver_of(
     scene: Scene,
     version: str,
     *,
-    hook: str = "off",
     conf: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[SparkDriver]:
-    """Start the scene's driver as Spark's own images run it; with a ``hook``, its logging takes the agent's files in."""
+    """Start the scene's driver as Spark's own images run it."""
     async with SparkDriver.start(
         version=version,
         namespace=scene.network,
@@ -97,10 +90,20 @@ async def driver_of(
         app_id=scene.application,
         uid=SPARK_UID,
         conf={"spark.app.name": NAME, **(conf or {})},
-        env={**(hooked(run_dir(scene)) if hook != "off" else {}), **(env or {})},
-        reads=[run_dir(scene)] if hook != "off" else [],
+        env=env,
     ) as driver:
-        yield driver
+        with _noting(driver.trace.lines, "the driver's last lines"):
+            yield driver
+
+
+@contextlib.contextmanager
+def _noting(lines: Callable[[], Sequence[str]], what: str) -> Iterator[None]:
+    """Add to whatever fails inside what was logged last."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note("\n".join([f"{what}:", *lines()[-LAST_LINES:]]))
+        raise
 
 
 def _one_task_at_a_time(master: Master) -> Master:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from sandbox.scene import on_stand_in
 from sandbox.spark.driver import SparkDriver
 from sandbox.spark.keystore import write_keystore
 from sandbox.spark.portwatch import watch_ports
-from sandbox.spark.trace import Trace
+from sandbox.spark.trace import Listener, Trace
 from sandbox.standin import Silence, StandIn
 from tests.spark.lives import ROUTED_SECONDS, SPARK_UID, Watched, agent_of, driver_of, watched, watched_pair
 
@@ -62,21 +63,20 @@ async def live_marked(plane: ControlPlane) -> Marked:
     async with watched(plane) as seen, capture(seen.network) as captured:
         scene = seen.scene
         sources = seen.network.mark_uid(MARKED_UID)
-        async with agent_of(scene, uid=MARKED_UID, DRIVER_UID=str(SPARK_UID)) as agent:
-            async with driver_of(scene, VERSION) as driver:
-                await driver.ui_bound()
-                published = await agent.state("published", ROUTED_SECONDS)
-                await driver.result()
-                before = captured.connections()
-                await _probe_rpc(seen, driver)
-                return Marked(
-                    trace=driver.trace,
-                    sources=sources,
-                    api=scene.port_inside,
-                    published_port=published.fields["port"],
-                    before=[*before],
-                    after=captured.connections(),
-                )
+        async with agent_of(scene, uid=MARKED_UID) as agent, driver_of(scene, VERSION) as driver:
+            await driver.ui_bound()
+            published = await agent.state("published", ROUTED_SECONDS)
+            await driver.result()
+            before = captured.connections()
+            await _probe_rpc(seen, driver)
+            return Marked(
+                trace=driver.trace,
+                sources=sources,
+                api=scene.port_inside,
+                published_port=published.fields["port"],
+                before=before,
+                after=captured.connections(),
+            )
 
 
 async def _probe_rpc(seen: Watched, driver: SparkDriver) -> None:
@@ -113,27 +113,23 @@ async def live_secure(plane: ControlPlane) -> Secure:
         folder.chmod(0o755)
         conf = write_keystore(folder / "ui.p12")
         (folder / "ui.p12").chmod(0o644)
-        async with watched(plane) as seen, agent_of(seen.scene) as agent:
-            async with driver_of(seen.scene, VERSION, conf=conf) as driver:
-                scene, port = seen.scene, await driver.ui_bound()
-                await seen.changes.until_routed(scene.service, {(scene.place.ip, port)}, ROUTED_SECONDS)
-                published = await agent.state("published")
-                redirectors = _web_servers(driver.trace) - {port}
-                page = await fetch(seen.network, port, "/jobs/", host=scene.place.ip, scheme="https")
-                redirected = [await fetch(seen.network, one, "/jobs/") for one in redirectors]
-                await driver.stop_context()
-                await seen.changes.until_routed(scene.service, set())
-                await agent.terminate()
-                return Secure(
-                    port,
-                    redirectors,
-                    published,
-                    seen.changes,
-                    scene.service,
-                    scene.place.ip,
-                    page,
-                    redirected,
-                )
+        async with (
+            watched(plane) as seen,
+            agent_of(seen.scene) as agent,
+            driver_of(seen.scene, VERSION, conf=conf) as driver,
+        ):
+            scene, port = seen.scene, await driver.ui_bound()
+            await seen.changes.until_routed(scene.service, {(scene.place.ip, port)}, ROUTED_SECONDS)
+            published = await agent.state("published")
+            redirectors = _web_servers(driver.trace) - {port}
+            page = await fetch(seen.network, port, "/jobs/", host=scene.place.ip, scheme="https")
+            redirected = [await fetch(seen.network, one, "/jobs/") for one in redirectors]
+            await driver.stop_context()
+            await seen.changes.until_routed(scene.service, set())
+            await agent.terminate()
+            return Secure(
+                port, redirectors, published, seen.changes, scene.service, scene.place.ip, page, redirected
+            )
 
 
 def _web_servers(trace: Trace) -> frozenset[int]:
@@ -161,10 +157,12 @@ class Hidden:
 async def live_hidden(plane: ControlPlane) -> Hidden:
     """Start a driver with SPARK_LOCAL_IP=127.0.0.1 and let it work."""
     async with watched(plane) as seen, capture(seen.network) as captured, agent_of(seen.scene) as agent:
-        async with driver_of(seen.scene, VERSION, env={"SPARK_LOCAL_IP": "127.0.0.1"}) as driver:
+        env, conf = {"SPARK_LOCAL_IP": "127.0.0.1"}, {"spark.ui.port": "4040"}
+        async with driver_of(seen.scene, VERSION, env=env, conf=conf) as driver:
             port = await driver.ui_bound()
+            await agent.state("blocked", reason="loopback")
             await driver.result()
-            discovered = await _until_taken(agent, port)
+            discovered = await _asked(agent, "discover")
             return Hidden(
                 port=port,
                 changes=seen.changes,
@@ -180,15 +178,14 @@ async def _asked(agent: AgentProcess, command: str) -> dict[str, object]:
     return await asyncio.to_thread(ask, agent.directory / "agent.sock", command, PROBE_SECONDS)
 
 
-async def _until_taken(agent: AgentProcess, port: int, *wanted: str) -> dict[str, object]:
-    """Ask the agent until it has made up its mind about a port (to one of ``wanted``, where given)."""
+async def _until_judged(agent: AgentProcess, port: int) -> None:
+    """Ask the agent until it takes a port's UI for its own or for another application's."""
     async with asyncio.timeout(LOOK_SECONDS):
         while True:
-            found = await _asked(agent, "discover")
-            listed = found["listeners"]
+            listed = (await _asked(agent, "discover"))["listeners"]
             for entry in listed if isinstance(listed, list) else []:
-                if entry["port"] == port and (entry["taken"] in wanted or not wanted):
-                    return found
+                if entry["port"] == port and entry["taken"] in ("foreign", "ours"):
+                    return
             await asyncio.sleep(LOOK_AGAIN)
 
 
@@ -244,40 +241,48 @@ class Pair:
 
 async def live_pair(plane: ControlPlane) -> Pair:
     """The second gets 4041; the first stops; the second's next context takes the port that the first had."""
-    async with watched_pair(plane) as (one, other), watch_ports(one.network) as ports:
+    conf = {"spark.ui.port": "4040"}
+    async with contextlib.AsyncExitStack() as stack:
+        one, other = await stack.enter_async_context(watched_pair(plane))
+        ports = await stack.enter_async_context(watch_ports(one.network))
         changes, ip = one.changes, one.scene.place.ip
-        conf = {"spark.ui.port": "4040"}
-        async with agent_of(one.scene) as first_agent, agent_of(other.scene) as second_agent:
-            async with driver_of(one.scene, VERSION, conf=conf) as first:
-                await first.ui_bound()
-                await changes.until_routed(one.scene.service, {(ip, 4040)}, ROUTED_SECONDS)
-                async with driver_of(other.scene, VERSION, conf=conf) as second:
-                    await second.ui_bound()
-                    await changes.until_routed(other.scene.service, {(ip, 4041)}, ROUTED_SECONDS)
-                    shown = await first.rest_id(), await second.rest_id()
-                    await first.stop_context()
-                    await changes.until_routed(one.scene.service, set())
-                    await second.stop_context()
-                    await changes.until_routed(other.scene.service, set())
-                    # the first's agent keeps the port for a while, so that nobody appears behind its Service
-                    await ports.until(
-                        lambda seen: (
-                            None
-                            if any(it.socket.port == 4040 and it.closed_at is None for it in seen.values())
-                            else True
-                        ),
-                        LOOK_SECONDS,
-                        "the end of the guard of port 4040",
-                    )
-                    await second.new_context(conf)
-                    await changes.until_routed(other.scene.service, {(ip, 4040)}, ROUTED_SECONDS)
-                    await _until_taken(first_agent, 4040, "foreign", "ours")
-                    codes = await first_agent.terminate(), await second_agent.terminate()
-                    await changes.until_routed(other.scene.service, set())
-                    sides = [
-                        Side(pod.scene.application, pod.scene.service, driver.trace, name, code)
-                        for pod, driver, name, code in zip(
-                            (one, other), (first, second), shown, codes, strict=True
-                        )
-                    ]
-                    return Pair(ip, *sides, changes)
+        agents = [await stack.enter_async_context(agent_of(pod.scene)) for pod in (one, other)]
+
+        async def led(pod: Watched, port: int) -> None:
+            await changes.until(
+                lambda seen: (ip, port) in seen.leads_to(pod.scene.service), within=ROUTED_SECONDS
+            )
+
+        async def left(pod: Watched, port: int) -> None:
+            await changes.until(lambda seen: (ip, port) not in seen.leads_to(pod.scene.service))
+
+        first = await stack.enter_async_context(driver_of(one.scene, VERSION, conf=conf))
+        await first.ui_bound()
+        await led(one, 4040)
+        second = await stack.enter_async_context(driver_of(other.scene, VERSION, conf=conf))
+        await second.ui_bound()
+        await led(other, 4041)
+        shown = await first.rest_id(), await second.rest_id()
+
+        await first.stop_context()
+        await left(one, 4040)
+        await second.stop_context()
+        await left(other, 4041)
+        # the first's agent keeps the port for a while, so that nobody appears behind its Service
+        await ports.until(_free_4040, LOOK_SECONDS, "the end of the guard of port 4040")
+        await second.new_context(conf)
+        await led(other, 4040)
+        await _until_judged(agents[0], 4040)
+
+        codes = [await agent.terminate() for agent in agents]
+        await left(other, 4040)
+        sides = [
+            Side(pod.scene.application, pod.scene.service, driver.trace, name, code)
+            for pod, driver, name, code in zip((one, other), (first, second), shown, codes, strict=True)
+        ]
+        return Pair(ip, sides[0], sides[1], changes)
+
+
+def _free_4040(listeners: Mapping[str, Listener]) -> bool | None:
+    taken = any(one.socket.port == 4040 and one.closed_at is None for one in listeners.values())
+    return None if taken else True

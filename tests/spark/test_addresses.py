@@ -19,8 +19,12 @@ def test_under_tls_the_port_that_serves_is_published_and_the_redirector_never(se
 def test_a_ui_on_the_loopback_is_not_published_and_the_reason_is_told(hidden: Hidden) -> None:
     assert hidden.changes.services == []
     assert hidden.connections == [], "a listener on the loopback is never asked"
-    assert hidden.status["state"] == "waiting"
-    assert "loopback" in str(hidden.status["found"])
-    assert str(hidden.port) in str(hidden.status["found"])
+    assert (hidden.status["state"], hidden.status["reason"]) == ("blocked", "loopback")
+    assert f"port {hidden.port} listens on 127.0.0.1 only" in str(hidden.status["found"])
     assert "SPARK_LOCAL_IP" in str(hidden.status["remedy"])
+    listed = hidden.discovered["listeners"]
+    assert isinstance(listed, list)
+    [entry] = [entry for entry in listed if entry["port"] == hidden.port]
+    assert entry["taken"] == "passed-over"
+    assert "loopback" in entry["why"]
     assert hidden.exit_code == 0

@@ -6,7 +6,6 @@ the kernel's destroy event, on one clock and outside of the agent. `python -m be
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -16,7 +15,7 @@ from sandbox.spark.install import VERSIONS
 from sandbox.standin import StandIn
 from sandbox.standin.faults import Delay
 from tests.spark.hook_endings import Cell, record
-from tests.spark.hook_lives import WAYS, Ending, Way, life, observe, violations
+from tests.spark.hook_lives import WAYS, Ending, Way, life, observe, run_promptly, violations
 
 NEWEST = "4.1.4"
 ANSWER_BOUND = 2.0  # s: HOOK_TIMEOUT as it is when not set
@@ -26,13 +25,14 @@ SLOW_API = 0.7
 @pytest.fixture(scope="session")
 def endings(control_plane: ControlPlane) -> Mapping[Cell, list[Ending]]:
     """One ending of each kind, recorded once."""
-    return asyncio.run(record(control_plane))
+    return run_promptly(record(control_plane))
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_parked_before_the_port_closes(endings: Mapping[Cell, list[Ending]], version: str, way: Way) -> None:
     for ending in endings[Cell(version, way)]:
+        assert ending.result == 499500
         assert ending.margin > 0, f"parked {-ending.margin / 1e6:.1f} ms after the UI's port had closed"
         served, parked = ending.history
         assert {port for _, port in served.routes} == {ending.port}
@@ -75,7 +75,6 @@ async def test_a_slow_api_is_waited_for_and_an_answer_at_once_is_found_out() -> 
 
         assert await living.agent.terminate() == 0
         await living.restart(module="tests.support.hasty_agent")
-        await living.agent.state("parked")
         await driver.new_context()
         hasty = await observe(living, driver, NEWEST, "stop()")
         (found,) = violations(hasty.history, [hasty.listener], living.ip)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 
-from sandbox.spark.trace import Trace
+from sandbox.changes import Routed
+from sandbox.spark.sockdiag import Socket
+from sandbox.spark.trace import Listener, Trace
 from tests.spark.short_lives import Pair, Side
 
 
@@ -12,21 +15,35 @@ def _ports(trace: Trace) -> list[int]:
     return [context.port for context in trace.contexts]
 
 
-def _led_astray(pair: Pair, side: Side, other: Side) -> list[str]:
-    """Say where a Service led to a port while the other driver's UI had it; None: to this day."""
-    found = []
-    history = pair.changes.routed(side.service)
-    ends: list[int | None] = [step.at for step in history[1:]]
-    for step, until in itertools.zip_longest(history, ends):
-        for context in other.trace.contexts:
-            listener = context.listener
-            assert listener is not None
-            overlaps = (until is None or listener.seen_at < until) and (
-                listener.closed_at is None or step.at < listener.closed_at
-            )
-            if overlaps and (pair.ip, context.port) in step.routes:
-                found.append(f"{side.service} led to port {context.port} of {other.application}")
-    return found
+def _uis(trace: Trace) -> list[Listener]:
+    return [context.listener for context in trace.contexts if context.listener is not None]
+
+
+def _led_astray(history: Sequence[Routed], others: Iterable[Listener]) -> list[int]:
+    """Return the ports that a Service led to while another driver's UI had them."""
+    ends: list[int | None] = [*(step.at for step in history[1:]), None]
+    return [
+        port
+        for (step, until), other in itertools.product(zip(history, ends, strict=True), others)
+        for _, port in step.routes
+        if port == other.socket.port
+        and (until is None or other.seen_at < until)
+        and (other.closed_at is None or step.at < other.closed_at)
+    ]
+
+
+def test_being_led_astray_is_seen() -> None:
+    socket = Socket(2, "::", 4040, 0, 185, 1, 1, "a")
+    history = [
+        Routed(10, frozenset({("10.98.0.1", 4040)})),
+        Routed(20, frozenset()),
+        Routed(30, frozenset({("10.98.0.1", 4041)})),
+    ]
+    assert _led_astray(history, [Listener(socket, 5, 9)]) == []
+    assert _led_astray(history, [Listener(socket, 5, 11)]) == [4040]
+    assert _led_astray(history, [Listener(socket, 19, None)]) == [4040]
+    assert _led_astray(history, [Listener(socket, 20, None)]) == []
+    assert _led_astray(history[:1], [Listener(socket, 100, None)]) == [4040]
 
 
 def test_both_wanted_one_port_and_each_got_its_own(pair: Pair) -> None:
@@ -46,8 +63,9 @@ def test_each_service_held_its_own_port(pair: Pair) -> None:
 
 
 def test_at_no_time_did_a_service_show_the_others_ui(pair: Pair) -> None:
-    assert _led_astray(pair, pair.first, pair.second) == []
-    assert _led_astray(pair, pair.second, pair.first) == []
+    for side, other in ((pair.first, pair.second), (pair.second, pair.first)):
+        assert len(_uis(other.trace)) == len(other.trace.contexts)
+        assert _led_astray(pair.changes.routed(side.service), _uis(other.trace)) == []
 
 
 def test_in_the_end_nothing_is_led_to(pair: Pair) -> None:

@@ -79,14 +79,14 @@ async def live_alone(plane: ControlPlane, version: str) -> Work:
         return await _end(driver, used)
 
 
-async def live(plane: ControlPlane, version: str, *, hook: str = "off") -> Record:
+async def live(plane: ControlPlane, version: str) -> Record:
     """Live with an agent, which is there before the driver and leaves when the context has stopped."""
     async with contextlib.AsyncExitStack() as stack:
         seen = await stack.enter_async_context(watched(plane))
         scene, changes = seen.scene, seen.changes
         captured = await stack.enter_async_context(capture(seen.network))
-        agent = await stack.enter_async_context(agent_of(scene, hook=hook))
-        driver = await stack.enter_async_context(driver_of(scene, version, hook=hook))
+        agent = await stack.enter_async_context(agent_of(scene))
+        driver = await stack.enter_async_context(driver_of(scene, version))
         route = (scene.place.ip, await driver.ui_bound())
         published_at = await changes.until_routed(scene.service, {route}, ROUTED_SECONDS)
         published = changes.slices[-1].object

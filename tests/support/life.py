@@ -7,23 +7,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from random import Random
 
-from agent.act.reconciler import Reconciler
+from agent.act.reconciler import Api, Reconciler
 from agent.decide.desired import fold, initial
 from agent.decide.status import state
 from agent.model import Fact, Observed, State
+from agent.settings import Settings
 from tests.support.wire import Wire
 
 
 class Life:
     """From start to crash. `told` are the Observed in their order."""
 
-    def __init__(self, wire: Wire, *, seed: int = 0) -> None:
-        self.wire = wire
+    def __init__(self, api: Api, settings: Settings, *, seed: int = 0) -> None:
+        self.settings = settings
         self.world = initial()
         self.told: list[Observed] = []
         self.watch: Callable[[], None] = lambda: None  # called after each fact
         self._news = asyncio.Event()
-        self.reconciler = Reconciler(wire, wire.settings, lambda: self.world.intent, self.tell, Random(seed))
+        self.reconciler = Reconciler(api, settings, lambda: self.world.intent, self.tell, Random(seed))
 
     @property
     def state(self) -> State:
@@ -34,11 +35,16 @@ class Life:
         """Whether it is known that nothing routes here."""
         return self.world.intent.gone(self.world.observed)
 
+    @property
+    def knows(self) -> bool:
+        """Whether the Service was ever brought to what was wanted: before that a former life may have served."""
+        return any(told.blocked is None for told in self.told)
+
     def tell(self, *facts: Fact) -> None:
         """Takes facts; a new Intent wakes the reconciler before this returns."""
         for fact in facts:
             before = self.world.intent
-            self.world = fold(self.world, fact, self.wire.settings)
+            self.world = fold(self.world, fact, self.settings)
             if isinstance(fact, Observed):
                 self.told.append(fact)
             if self.world.intent != before:
@@ -74,10 +80,15 @@ class Life:
         await self.until(lambda: self.gone, within)
 
 
+def _settings_of(api: Api) -> Settings:
+    assert isinstance(api, Wire)
+    return api.settings
+
+
 @asynccontextmanager
-async def alive(wire: Wire, *, seed: int = 0) -> AsyncIterator[Life]:
+async def alive(api: Api, settings: Settings | None = None, *, seed: int = 0) -> AsyncIterator[Life]:
     """A life that ends, as by a crash, with the block; a defect in the reconciler is raised here."""
-    life = Life(wire, seed=seed)
+    life = Life(api, settings or _settings_of(api), seed=seed)
     task = asyncio.ensure_future(life.reconciler.run())
     try:
         yield life

@@ -181,6 +181,19 @@ async def test_a_service_that_another_pod_holds(uid: str, level: Level, tmp_path
         assert said(await here.findings(), "Service etl-ui").level is level
 
 
+async def test_a_service_that_goes_with_a_pod_that_is_over_would_be_made_anew(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        other = await create_pod(here.api.admin, "team", "other-driver", ip="10.1.0.2", phase="Failed")
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "other-driver", "uid": other["metadata"]["uid"]}
+        metadata = {"ownerReferences": [owner]}
+        await create_service(here.api.admin, "team", "etl-ui", selector=LABELS, metadata=metadata)
+        finding = said(await here.findings(), "Service etl-ui")
+        assert (finding.level, finding.found) == (
+            Level.OK,
+            "a Pod that is over owns it: would be deleted and made anew",
+        )
+
+
 async def test_labels_that_match_several_services(tmp_path: Path) -> None:
     async with place(tmp_path) as here:
         for name in ("one", "two"):

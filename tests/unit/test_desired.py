@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -12,12 +12,14 @@ from agent.model import (
     Draining,
     DriverEnded,
     Fact,
+    HookBound,
     HookReady,
     HookState,
     HookStopping,
     Misconfigured,
     Observed,
     Scanned,
+    Scheme,
     Serve,
     Taken,
     Trouble,
@@ -229,6 +231,36 @@ ROWS = [
             (bound(4040), "4040/http/hook"),
             (answered(4040, Taken.FOREIGN, app="local-1"), "4040/http/hook"),
         ],
+    ),
+    # --- on the loopback ---
+    Row(
+        "the hook tells a UI that no Service can reach",
+        [
+            (HookBound(7, 45123, Scheme.HTTP, listener(45123, address="127.0.0.1")), "park:loopback"),
+            (scan(), "park:searching"),
+        ],
+    ),
+    Row(
+        "a usual port of the driver's uid on the loopback",
+        [
+            (scan(listener(4040, address="127.0.0.1")), "park:loopback"),
+            (scan(listener(4040, address="127.0.0.1"), 4041), "park:loopback"),
+            (answered(4041, Taken.STARTING), "park:starting"),
+            (ours(4041), "4041/http/rest"),
+        ],
+    ),
+    Row(
+        "other loopback listeners are no UI",
+        [
+            (scan(listener(40001, address="127.0.0.1")), "park:searching"),
+            (scan(listener(4040, address="127.0.0.1", uid=0)), "park:searching"),
+            (scan(replace(listener(4040, address="127.0.0.1"), backlog=50)), "park:searching"),
+        ],
+    ),
+    Row(
+        "on a shared network a loopback listener may be any driver's",
+        [(scan(listener(4040, address="127.0.0.1")), "park:searching")],
+        host_network=True,
     ),
     # --- TLS ---
     Row(

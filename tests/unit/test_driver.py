@@ -194,8 +194,10 @@ def test_a_plain_sidecar_that_sees_no_driver_ends_after_its_silence(answer: Pod 
 
 
 def test_a_short_outage_is_not_the_end() -> None:
-    scene = Scene(Api(AWAY, AWAY, AWAY, AWAY, pod(RUNNING), AWAY, pod(RUNNING)), mode="plain")
-    run_virtually(scene.play({0: listener(), 100: QUIET}, 300))
+    # Silent and readable for longer than BLIND_END, then unreadable for less.
+    scene = Scene(Api(*[pod(RUNNING)] * 12, AWAY, AWAY, AWAY, pod(RUNNING)), mode="plain")
+    asked = run_virtually(scene.play({0: listener(), 100: QUIET}, 400))
+    assert asked[11] > 100 + times.BLIND_END
     assert scene.ends() == []
 
 

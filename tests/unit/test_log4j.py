@@ -49,9 +49,9 @@ def test_files_taken_in() -> None:
 
 def test_places_after_a_file_with_a_status_are_filled() -> None:
     assert fillers("log4j2.xml", "<Configuration/>") == {}
-    assert list(fillers("log4j2.xml", "<Configuration STATUS='warn'/>")) == ["hook.xml"]
-    filled = fillers("log4j2.yaml", "Configuration:\n  status: warn")
-    assert list(filled) == ["log4j2.json", "log4j2.properties", "log4j2.xml", "hook.xml"]
+    assert list(fillers("log4j2.json", '{"configuration": {"status": "warn"}}')) == ["hook.xml"]
+    filled = fillers("log4j2.properties", "status = warn")
+    assert list(filled) == ["log4j2.xml", "log4j2.yaml", "log4j2.json", "hook.xml"]
     assert json.loads(filled["log4j2.json"]) == {"configuration": {}}
     assert len(ElementTree.fromstring(filled["log4j2.xml"])) == 0
 

@@ -171,6 +171,7 @@ async def test_a_dead_pods_service_is_made_anew_before_garbage_collection_takes_
         assert live is not None
         assert live["metadata"]["uid"] != uid
         assert [owner["uid"] for owner in live["metadata"]["ownerReferences"]] == [cluster.uid]
+        assert [call[0] for call in wire.writes] == ["delete", "create", "patch"]
         cluster.remove_pod("drv-0")
         await asyncio.sleep(1)
         assert cluster.ports() == {39001}

@@ -61,8 +61,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(times, name, getattr(times, name) / 100)
 
 
-def searching(told: Told, ours: Callable[[], frozenset[int]] = frozenset) -> Search:
-    search = Search(told.tell, told.view, told.settings, ours)
+def searching(
+    told: Told,
+    ours: Callable[[], frozenset[int]] = frozenset,
+    count: Callable[[str], None] = lambda _verdict: None,
+) -> Search:
+    search = Search(told.tell, told.view, told.settings, ours, count)
     told.listen = search.wake
     return search
 
@@ -108,11 +112,13 @@ async def test_a_starting_ui_is_asked_until_it_is_ours() -> None:
         await answers.pop(0)(reader, writer)
 
     told = Told()
-    async with serving(script, host=ANY) as ui, running(searching(told).run()):
+    counted: list[str] = []
+    async with serving(script, host=ANY) as ui, running(searching(told, count=counted.append).run()):
         told.scan(ui.port)
         await told.until(lambda: bool(told.world.proven))
 
     assert verdicts(told, ui) == [Taken.STARTING] * 3 + [Taken.OURS]
+    assert counted == ["starting"] * 3 + ["ours"]
     assert ui.connections == 4
 
 

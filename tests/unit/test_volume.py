@@ -122,7 +122,7 @@ def test_another_choice_takes_the_former_away(shared: Path, conf: Path) -> None:
 def test_a_file_with_a_status_of_its_own_leaves_no_gap_after_it(shared: Path, conf: Path, hook: str) -> None:
     (conf / "log4j2.properties").write_text("status = warn\nrootLogger.level = info")
     install(wanted(shared, conf, hook=hook))
-    assert logging(shared) == ["log4j2.properties", "log4j2.xml"]
+    assert logging(shared) == ["log4j2.json", "log4j2.properties", "log4j2.xml", "log4j2.yaml"]
     assert len(ElementTree.fromstring((shared / "log4j2.xml").read_text())) == 0
     assert len(ElementTree.fromstring((shared / "hook.xml").read_text())) == (2 if hook == "auto" else 0)
     (conf / "log4j2.properties").write_text("rootLogger.level = info")
@@ -270,8 +270,8 @@ def test_a_hook_needs_the_standard_library_alone() -> None:
     assert loaded.isdisjoint({"asyncio", "aiohttp", "h11", "structlog", "tenacity", "kubernetes_asyncio"})
 
 
-def test_what_the_hook_told_is_remembered(tmp_path: Path) -> None:
-    proven = [Proven(42, 4040, "http", 7), Proven(43, 4440, "https", 8)]
+def test_what_was_proven_is_remembered(tmp_path: Path) -> None:
+    proven = [Proven(4040, "http", 7, 42, "", 0), Proven(4440, "https", 8, None, "spark-1", 1767225600000)]
     assert recall(tmp_path) == []
     remember(tmp_path, proven)
     assert recall(tmp_path) == proven
@@ -282,8 +282,22 @@ def test_what_the_hook_told_is_remembered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    ["", "{}", "[[1]]", '[[1, 2, "ftp", 3]]', '[[1, 2, "http", "3"]]', "[" * 100_000, "\x00"],
+    ["", "{}", "[[1]]", '[[1, "ftp", 2, 3, "a", 4]]', '[[1, "http", "2", 3, "a", 4]]', "[" * 100_000, "\x00"],
 )
 def test_what_was_not_remembered_is_not_recalled(tmp_path: Path, odd: str) -> None:
     (tmp_path / "proof.json").write_text(odd)
     assert recall(tmp_path) == []
+
+
+@pytest.mark.parametrize("own_file", [True, False])
+def test_spark_log_level_is_a_level_of_the_users_too(shared: Path, conf: Path, own_file: bool) -> None:
+    if own_file:
+        (conf / "log4j2.properties").write_text("rootLogger.level = info")
+    (conf / "spark.properties").write_text("spark.log.level=warn\n")
+    install(wanted(shared, conf, hook="auto"))
+    text = (shared / "hook.xml").read_text()
+    assert 'level="INFO"' in text.replace("info", "INFO")
+    assert "WARN" in text
+    (conf / "spark.properties").write_text("spark.log.level=DEBUG\n")
+    install(wanted(shared, conf, hook="auto"))
+    assert "WARN" not in (shared / "hook.xml").read_text()

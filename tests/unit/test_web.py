@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ class Agent:
     web: Web
     out: io.StringIO
     metrics: Metrics
+    text: Callable[[], str]
     status: Status = WAITING
     alive: bool = True
 
@@ -45,15 +46,19 @@ async def endpoints(settings: Settings) -> AsyncIterator[Agent]:
     out = io.StringIO()
     agent: Agent
     metrics = Metrics()
+
+    def text() -> str:
+        return agent.text()
+
     web = Web(
         settings,
         status=lambda: agent.status,
         since=lambda: "2026-01-01T00:00:00Z",
         alive=lambda: agent.alive,
-        metrics=metrics.text,
+        metrics=text,
         log=logs.configure("info", "json", out),
     )
-    agent = Agent(web, out, metrics)
+    agent = Agent(web, out, metrics, metrics.text)
     async with running(web.run()), asyncio.timeout(DEADLINE):
         await turns(5)
         yield agent
@@ -84,12 +89,16 @@ class Peer:
     async def send(self, data: bytes) -> None:
         await asyncio.get_running_loop().sock_sendall(self._sock, data)
 
+    async def some(self) -> bytes:
+        """What is there, or what comes next; nothing when the server has closed."""
+        return await asyncio.get_running_loop().sock_recv(self._sock, 65536)
+
     async def all(self) -> bytes:
         """What comes until the server closes."""
-        data = b""
-        while piece := await asyncio.get_running_loop().sock_recv(self._sock, 65536):
+        data = bytearray()
+        while piece := await self.some():
             data += piece
-        return data
+        return bytes(data)
 
 
 async def send(place: tuple[str, int], *pieces: bytes) -> Got:
@@ -112,6 +121,8 @@ async def get(agent: Agent, path: str, method: str = "GET") -> Got:
 
 
 LOCAL = made(HEALTH_ADDRESS="127.0.0.1:0")
+REQUEST = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+LONG = 20_000_000  # more than the kernel's buffers take, so that the reader is waited for
 
 
 @pytest.mark.parametrize(
@@ -177,6 +188,8 @@ async def test_metrics() -> None:
 async def test_head_has_the_same_head_and_no_body() -> None:
     async with endpoints(LOCAL) as agent:
         got, head = await get(agent, "/status"), await get(agent, "/status", "HEAD")
+        for one in (got, head):
+            assert one.headers.pop("date").endswith(" GMT")  # a second may begin between the two
         assert (head.code, head.headers, head.body) == (got.code, got.headers, "")
         assert int(got.headers["content-length"]) == len(got.body)
 
@@ -216,20 +229,33 @@ async def test_a_request_may_come_in_pieces_and_a_second_one_is_not_answered() -
         assert (await send(agent.place, request + request)).body == "the event loop turns\n"
 
 
-async def test_too_many_connections_are_dropped_and_room_is_made_again(
+async def test_one_connection_too_many_takes_the_place_of_the_oldest_silent_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("agent.times.ENDPOINT", 1000.0)  # so that nothing else closes them
-    async with endpoints(LOCAL) as agent:
-        async with AsyncExitStack() as stack:
-            for _ in range(32):
-                await stack.enter_async_context(Peer.connected(agent.place))
-            async with Peer.connected(agent.place) as one_more:
-                assert await one_more.all() == b""
-        async with Peer.connected(agent.place) as after:
-            # The server sees the 32 ends before it accepts: one turn of its loop handles them in order.
-            await after.send(b"GET /liveness HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"200 OK" in await after.all()
+    async with endpoints(LOCAL) as agent, AsyncExitStack() as stack:
+        silent = [await stack.enter_async_context(Peer.connected(agent.place)) for _ in range(32)]
+        assert (await get(agent, "/liveness")).code == 200
+        assert await silent[0].all() == b""
+        more = await stack.enter_async_context(
+            Peer.connected(agent.place)
+        )  # in the place of the one that got
+        await more.send(REQUEST)
+        await silent[1].send(REQUEST)
+        for one in (more, silent[1]):
+            assert b"200 OK" in await one.all()
+
+
+async def test_who_has_asked_is_not_dropped_for_a_newer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.times.ENDPOINT", 1000.0)
+    async with endpoints(LOCAL) as agent, AsyncExitStack() as stack:
+        agent.text = lambda: "x" * LONG
+        slow = await stack.enter_async_context(Peer.connected(agent.place))
+        await slow.send(REQUEST)
+        head = await slow.some()
+        silent = [await stack.enter_async_context(Peer.connected(agent.place)) for _ in range(32)]
+        assert await silent[0].all() == b""
+        assert len(head + await slow.all()) > LONG
 
 
 async def test_a_silent_peer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,6 +263,35 @@ async def test_a_silent_peer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None
     async with endpoints(LOCAL) as agent, Peer.connected(agent.place) as peer:
         await peer.send(b"GET /status HTT")
         assert await peer.all() == b""
+
+
+async def test_a_peer_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.times.ENDPOINT", 0.1)
+    async with endpoints(LOCAL) as agent, Peer.connected(agent.place) as peer:
+        agent.text = lambda: "x" * LONG
+        await peer.send(REQUEST)
+        async with Peer.connected(agent.place) as later:  # its time ends after the first one's
+            assert await later.all() == b""
+        assert 0 < len(await peer.all()) < LONG
+
+
+async def test_a_defect_is_one_line_in_the_log_and_ends_nothing() -> None:
+    def fails() -> str:
+        raise LookupError("no such metric")
+
+    async with endpoints(LOCAL) as agent:
+        agent.text = fails
+        got = await get(agent, "/metrics")
+        assert (got.code, got.headers["server"]) == (500, "spark-ui-agent")
+        assert (await get(agent, "/liveness")).code == 200
+        told = [json.loads(line) for line in agent.out.getvalue().splitlines()[1:]]
+    assert [(one["level"], one["error"]) for one in told] == [("error", "LookupError: no such metric")]
+
+
+async def test_no_version_is_told_to_strangers() -> None:
+    async with endpoints(LOCAL) as agent:
+        for request in (REQUEST, b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\r\n\r\n", b"a" * 9_000):
+            assert (await send(agent.place, request)).headers["server"] == "spark-ui-agent"
 
 
 async def test_the_end_closes_every_connection_and_frees_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +302,14 @@ async def test_the_end_closes_every_connection_and_frees_the_port(monkeypatch: p
             peer = await stack.enter_async_context(Peer.connected(place))
             await peer.send(b"GET /")
             await get(agent, "/liveness")
+            agent.text = lambda: "x" * LONG
+            slow = await stack.enter_async_context(Peer.connected(place))
+            await slow.send(REQUEST)
+            await slow.some()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
         async with asyncio.timeout(DEADLINE):
             assert await peer.all() == b""
+            assert len(await slow.all()) < LONG - 65536
     assert (agent.web.address, agent.web.inodes) == ("", frozenset())
     with pytest.raises(ConnectionRefusedError):
         await get_from(place)

@@ -1,0 +1,36 @@
+"""The pod templates of deploy/, as a user renders them, with the sandbox's image in the place of the released one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from sandbox.apiclient import Object
+from sandbox.image.images import AGENT
+from sandbox.launch import REPOSITORY
+from sandbox.node.cluster import Cluster
+
+DEPLOY = REPOSITORY / "deploy"
+AGENT_CONTAINER = "spark-ui-agent"
+
+
+async def rendered(cluster: Cluster, variant: str) -> Object:
+    """Return the Pod that ``kubectl kustomize deploy/VARIANT`` prints, with the sandbox's image of the agent."""
+    template: Object = yaml.safe_load(await cluster.run_kubectl("kustomize", str(DEPLOY / variant)))
+    with_our_image(template)
+    return template
+
+
+def with_our_image(pod: Object) -> None:
+    """Make every container of a Pod that runs the released image run the sandbox's instead."""
+    for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]:
+        if container.get("image", "").startswith(f"{AGENT_CONTAINER}:"):
+            container["image"] = AGENT
+
+
+async def template_file(cluster: Cluster, variant: str, folder: Path) -> Path:
+    """Write what `rendered` returns into ``folder``, as spark-submit takes it."""
+    file = folder / f"{variant.replace('/', '-')}.yaml"
+    file.write_text(yaml.safe_dump(await rendered(cluster, variant)))
+    return file
