@@ -45,11 +45,12 @@ test-pythons: setup ## unit and stand-in tests with each other Python from 3.11 
 	scripts/pythons.sh $(VENV)
 
 .PHONY: soak
-soak: setup ## the same tests SEEDS=10 times over, random seeds and more examples, to the first failure; FAST=1: as test-fast
+soak: setup ## the same tests SEEDS=10 times over, random seeds and more examples, to the first failure, then margins; FAST=1: as test-fast
 	for ((n = 1; n <= $(SEEDS); n++)); do \
 	  seed=$$RANDOM; echo "soak: $$n of $(SEEDS), again with --hypothesis-profile=soak --hypothesis-seed=$$seed" >&2; \
 	  $(PYTEST) -q $(if $(FAST),-m $(FAST_ONLY)) --hypothesis-profile=soak --hypothesis-seed=$$seed; \
 	done
+	$(if $(FAST),,$(MAKE) margins)
 
 .PHONY: margins
 margins: setup ## how long before its closing a UI was parked, at LIVES=20 ends of each kind; fails when it was not

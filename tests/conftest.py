@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["sandbox.pytest_plugin", "sandbox.spark.pytest_plugin", "tests.ci_skips", "tests.history.options"]
+pytest_plugins = [
+    "sandbox.pytest_plugin",
+    "sandbox.spark.pytest_plugin",
+    "tests.ci_skips",
+    "tests.history.options",
+]
 
 SPARK = Path(__file__).parent / "spark"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from sandbox.standin import Access, Api, Request, Selection, Store
+from sandbox.standin import Access, Api, Reply, Request, Selection, Store
 from sandbox.standin.patches import merge
 from sandbox.standin.resources import (
     ENDPOINT_SLICES,
@@ -101,6 +101,10 @@ class Cluster:
         if self.service(name) is not None:
             self._ask("PATCH", f"/{name}", body)
 
+    def land(self, body: Object, name: str = "ui") -> int:
+        """A PATCH that was long on its way arrives now; the status that it is answered with."""
+        return self._handle("PATCH", f"/{name}", body).status
+
     def delete(self, name: str = "ui") -> None:
         """Another writer deletes the Service."""
         self.store.delete(SERVICES, NAMESPACE, name)
@@ -127,6 +131,12 @@ class Cluster:
         return {port for uid, port in self.routes(name) if uid == self.uid}
 
     def _ask(self, method: str, path: str, body: Object) -> Object:
+        reply = self._handle(method, path, body)
+        assert reply.status < 300, reply.body
+        assert isinstance(reply.body, dict)
+        return reply.body
+
+    def _handle(self, method: str, path: str, body: Object) -> Reply:
         kind = "merge-patch+json" if method == "PATCH" else "json"
         request = Request(
             method,
@@ -135,10 +145,7 @@ class Cluster:
             content_type=f"application/{kind}",
             token=self.api.access.admin_token,
         )
-        reply = self.api.handle(request)
-        assert reply.status < 300, reply.body
-        assert isinstance(reply.body, dict)
-        return reply.body
+        return self.api.handle(request)
 
 
 def merge_object(old: Object, body: Object) -> Object:

@@ -246,6 +246,57 @@ async def test_the_fence_stays_due_until_it_stands(effect: Effect) -> None:
         assert cluster.ports() == set()
 
 
+@pytest.mark.parametrize("effect", [Answer(500), Answer(504), Drop()])
+@virtual
+async def test_a_write_that_was_answered_with_an_error_may_not_land_after_all(effect: Effect) -> None:
+    cluster, wire = adopted()
+    failed = wire.faults.plant(effect, verb="patch", times=1)
+    async with alive(wire) as life:
+        life.tell(bound(39001))
+        await asyncio.sleep(0.05)
+        assert failed.hits == 1
+        sent = wire.writes[0][2]
+        assert sent is not None
+        life.tell(HookStopping(7))
+        await life.withdrawn()
+        assert cluster.land(dict(sent)) == 409
+        await asyncio.sleep(1)
+        assert cluster.ports() == set()
+
+
+@virtual
+async def test_wishes_that_change_faster_than_a_pass_can_be_abandoned_do_no_harm() -> None:
+    for gap in range(6):
+        cluster, wire = adopted()
+        hold = Hold()
+        wire.faults.plant(hold, verb="patch", times=1)
+        async with alive(wire) as life:
+            life.tell(bound(39001))
+            await hold.reached.wait()
+            for number in range(2, 6):
+                life.tell(HookStopping(7), bound(39000 + number))
+                for _ in range(gap):
+                    await asyncio.sleep(0)
+            await life.published()
+            await asyncio.sleep(1)
+            assert cluster.ports() == {39005}, f"with {gap} turns of the loop between them"
+
+
+@virtual
+async def test_a_conflict_is_met_at_once_with_a_fresh_read() -> None:
+    _, wire = adopted()
+    wire.faults.plant(Answer(409), verb="patch", times=3)
+    async with alive(wire) as life:
+        await life.settled()
+        wire.forget()
+        started = asyncio.get_running_loop().time()
+        life.tell(bound(39001))
+        await life.published()
+        assert asyncio.get_running_loop().time() - started < times.RETRY_MIN
+        assert [call[0] for call in wire.calls if call[1] == "ui"] == ["get", "patch"] * 4
+        assert [told.blocked for told in life.told] == [None, None]
+
+
 @virtual
 async def test_a_late_creation_does_no_harm() -> None:
     cluster = Cluster()
