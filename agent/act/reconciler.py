@@ -79,6 +79,7 @@ class Reconciler:
         self._pod: Json | None = None
         self._told: Observed | None = None
         self._clear = ""  # resourceVersion at which the slices were seen to be empty
+        self._port = 0  # that the Service was last made to lead to, while it may still do
 
     def wake(self) -> None:
         """A new Intent stands: what is under way for an older one is abandoned."""
@@ -190,7 +191,14 @@ class Reconciler:
             match step:
                 case Refuse():
                     return Observed(intent.generation, routed=False, blocked=step.why, service=name)
-                case Nothing() if isinstance(desired, Serve) or not step.exposed:
+                case Nothing() if isinstance(desired, Serve):
+                    if step.exposed and self._port not in (0, desired.port):
+                        # Another UI of this Pod follows: the former one's stop() may be waiting for this.
+                        await self._empty(name, service, self._port)
+                    self._port = desired.port if step.exposed else self._port
+                    return Observed(intent.generation, routed=step.exposed, service=name)
+                case Nothing() if not step.exposed:
+                    self._port = 0
                     released = isinstance(desired, Release)
                     return Observed(intent.generation, routed=step.exposed, service=name, released=released)
                 case Nothing():
@@ -249,16 +257,19 @@ class Reconciler:
 
     # --- gone ------------------------------------------------------------------------------------------
 
-    async def _empty(self, name: str, service: Json | None) -> bool:
-        """Waits until no endpoint of the Service leads here; False when it still does after the bounded reads."""
+    async def _empty(self, name: str, service: Json | None, port: int = 0) -> bool:
+        """Waits until no endpoint of the Service leads here, or to this `port` here.
+
+        False when one still does after the bounded reads.
+        """
         version = text(service, "metadata", "resourceVersion")
-        if version and version == self._clear:
+        if not port and version and version == self._clear:
             return True
         pause = times.SLICE_FIRST
         for _ in range(times.SLICE_READS):
             try:
-                if not await self._holds_us(name):
-                    self._clear = version
+                if not await self._holds_us(name, port):
+                    self._clear = "" if port else version
                     return True
             except ForbiddenError:
                 await asyncio.sleep(times.BLIND_GONE)
@@ -267,9 +278,11 @@ class Reconciler:
             pause = min(pause * 2, times.SLICE_MAX)
         return False
 
-    async def _holds_us(self, name: str) -> bool:
+    async def _holds_us(self, name: str, port: int = 0) -> bool:
         uid = self._settings.identity.uid
         for piece in await self._api.list_slices(name):
+            if port and port not in [one.get("port") for one in items(piece, "ports")]:
+                continue
             for endpoint in items(piece, "endpoints"):
                 target = text(endpoint, "targetRef", "uid")
                 addresses = at(endpoint, "addresses")

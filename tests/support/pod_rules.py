@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agent.decide.log4j import HOOK_FILE, LOGGING_FILES
-from agent.settings import PREFIX, Settings, load
+from agent.settings import Settings, load
 from sandbox.apiclient import Object
 
 NAME = "spark-ui-agent"
@@ -125,7 +125,7 @@ def quotas_are_met(pod: Object) -> None:
     for container in ours(pod):
         resources = container["resources"]
         assert set(resources["requests"]) == set(resources["limits"]) == {"cpu", "memory"}
-        assert MEASURED_RSS < megabytes(resources["requests"]["memory"])
+        assert megabytes(resources["requests"]["memory"]) > MEASURED_RSS
         assert 2 * MEASURED_RSS + megabytes(volume["emptyDir"]["sizeLimit"]) < megabytes(
             resources["limits"]["memory"]
         )

@@ -119,8 +119,12 @@ def test_the_image_is_one_line_of_the_policy() -> None:
 
 def test_the_role_has_the_rights_of_the_contract() -> None:
     role, binding = documents(DEPLOY / "rbac.yaml")
-    granted = {(group, resource): set(rule["verbs"]) for rule in role["rules"] for group in rule["apiGroups"]
-               for resource in rule["resources"]}  # fmt: skip
+    granted = {
+        (group, resource): set(rule["verbs"])
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
     assert granted == {
         ("", "services"): {"get", "create", "patch", "delete"},
         ("discovery.k8s.io", "endpointslices"): {"list"},

@@ -57,6 +57,23 @@ async def test_a_missing_service_is_made_parked_then_published_then_parked_then_
 
 
 @virtual
+async def test_another_ui_of_the_pod_is_published_once_the_former_ports_endpoints_are_gone() -> None:
+    cluster = Cluster()
+    wire = Wire(cluster, settings(uid=cluster.uid))
+    async with alive(wire) as life:
+        life.tell(scan(39001, 39002))
+        life.tell(bound(39001, pid=7))
+        life.tell(bound(39002, pid=8))
+        await life.published()
+        await asyncio.sleep(1)
+        assert cluster.ports() == {39002}
+        life.tell(HookStopping(8))
+        await life.published()
+        # Here the receiver answers JVM 8, which then closes 39002.
+        assert cluster.ports() == {39001}
+
+
+@virtual
 async def test_an_existing_service_is_published_by_one_patch_and_its_other_fields_survive() -> None:
     cluster = Cluster()
     cluster.add_service(
