@@ -31,9 +31,9 @@ VERSION = "4.1.4"
 ON_A_CLUSTER = """
 On a cluster of yours:
   make image, and push it where your nodes pull from; then
-  kubectl apply -f deploy/rbac.yaml          (in the namespace of your drivers, for their ServiceAccount "spark")
+  kubectl apply -k deploy          (in the namespace of your drivers: ServiceAccount "spark" and its rights)
   spark-submit --master k8s://... --deploy-mode cluster \\
-    --conf spark.kubernetes.driver.podTemplateFile=deploy/pod-template.yaml \\
+    --conf spark.kubernetes.driver.podTemplateFile=deploy/native/pod-template.yaml \\
     --conf spark.kubernetes.driver.podTemplateContainerName=spark-kubernetes-driver ...
   kubectl port-forward service/<driver Pod without -driver>-ui 4040
 """

@@ -329,7 +329,9 @@ def withdrawn(world: World, pid: int) -> bool:
     observed = world.observed
     if not isinstance(world.intent.desired, Serve):
         return world.intent.gone(observed)
-    current = observed is not None and observed.generation >= world.intent.generation
+    current = (
+        observed is not None and observed.generation >= world.intent.generation and observed.blocked is None
+    )
     return current and not any(
         ui.pid == pid and ui.listener.port == world.intent.desired.port for ui in world.proven
     )

@@ -1,8 +1,8 @@
 """The job of the sandbox's driver Pods: it does the steps that its arguments name, and prints each when it is done.
 
-    context  result  executors:N  await:NAME  stop  throw  exit:N  hoard
+    context[:PORT]  result  executors:N  await:NAME  stop  throw  exit:N  hoard
 
-``await:NAME`` waits for the file /tmp/NAME, which whoever steers the job makes (`kubectl exec ... touch`). A line is
+``PORT`` is asked for as the UI's, whatever was submitted. ``await:NAME`` waits for the file /tmp/NAME, which whoever steers the job makes (`kubectl exec ... touch`). A line is
 the time (seconds of the epoch), the step and what came of it. The file is copied into the image: it needs PySpark alone.
 """
 
@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 POLL_SECONDS = 0.05
 
 
-def session() -> Any:
-    """Return the SparkSession, made by the first call."""
-    return import_module("pyspark.sql").SparkSession.builder.getOrCreate()
+def session(conf: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """Return the SparkSession; the first call makes it, with ``conf`` on top of what was submitted."""
+    builder = import_module("pyspark.sql").SparkSession.builder
+    for name, value in conf.items():
+        builder.config(name, value)
+    return builder.getOrCreate()
 
 
-def context(_argument: str) -> str:
+def context(argument: str) -> str:
     """Make a SparkContext; its UI's address is what comes of it."""
-    return str(session().sparkContext.uiWebUrl)
+    return str(session({"spark.ui.port": argument} if argument else {}).sparkContext.uiWebUrl)
 
 
 def result(_argument: str) -> str:

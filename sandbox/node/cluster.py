@@ -16,6 +16,7 @@ from sandbox.image.images import archives
 from sandbox.netns import NetworkNamespace
 from sandbox.node.needs import check
 from sandbox.node.outside import Entrance
+from sandbox.node.parts import PROXY_METRICS_PORT
 from sandbox.page import Page, fetch
 
 START_SECONDS = 300.0
@@ -23,6 +24,8 @@ KUBECTL_SECONDS = 30.0
 # kube-proxy writes its rules once a second at most
 PROXY_SECONDS = 5.0
 POLL_SECONDS = 0.02
+_SYNC = "kubeproxy_sync_proxy_rules"
+_STAMPS = ("last_queued_timestamp", "last_timestamp")
 
 
 class KubectlError(Exception):
@@ -87,6 +90,19 @@ class Cluster(ControlPlane):
                     return
                 await asyncio.sleep(POLL_SECONDS)
 
+    async def proxy_synced(self, since: float, *, within: float = PROXY_SECONDS) -> float:
+        """Wait until kube-proxy has written rules that it was asked for after ``since``; return when it did.
+
+        Both are seconds of the epoch, kube-proxy's own. Raises TimeoutError.
+        """
+        async with asyncio.timeout(within):
+            while True:
+                page = await self.fetch(self.network.address, PROXY_METRICS_PORT, "/metrics")
+                queued, written = (_gauge(page.body.decode(), f"{_SYNC}_{name}_seconds") for name in _STAMPS)
+                if since < queued <= written:
+                    return written
+                await asyncio.sleep(POLL_SECONDS)
+
     async def run_kubectl(
         self, *arguments: str, given: str | None = None, within: float = KUBECTL_SECONDS
     ) -> str:
@@ -121,15 +137,28 @@ class Cluster(ControlPlane):
         answer.ok()
         return answer.text.splitlines()
 
-    async def execute(self, namespace: str, pod: str, container: str, argv: Sequence[str]) -> str:
+    async def execute(
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        argv: Sequence[str],
+        *,
+        within: float = KUBECTL_SECONDS,
+    ) -> str:
         """Run a command in a container and return its stdout. Raises as `run_kubectl`."""
-        return await self.run_kubectl(
-            "exec", f"--namespace={namespace}", pod, f"--container={container}", "--", *argv
-        )
+        place = [f"--namespace={namespace}", pod, f"--container={container}"]
+        return await self.run_kubectl("exec", *place, "--", *argv, within=within)
 
 
 def _opened(file: Path) -> NetworkNamespace:
     return NetworkNamespace(os.open(file, os.O_RDONLY | os.O_CLOEXEC))
+
+
+def _gauge(metrics: str, name: str) -> float:
+    return max(
+        float(line.split()[-1]) for line in metrics.splitlines() if line.startswith((f"{name} ", f"{name}{{"))
+    )
 
 
 def _has(address: str) -> bool:

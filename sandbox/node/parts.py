@@ -15,6 +15,7 @@ from sandbox.pods import NODE
 # beside the range of the Services, 10.96.0.0/16, and the addresses of the namespace, 10.98.0.0/24
 POD_RANGE = "10.97.0.0/24"
 API_PORT = 6443
+PROXY_METRICS_PORT = 10249
 CNI_PLUGINS = Path("/usr/lib/cni")
 
 
@@ -106,7 +107,8 @@ class Node:
             "hostnameOverride": NODE,
             "bindAddress": self.address,
             "healthzBindAddress": "127.0.0.1:10256",
-            "metricsBindAddress": "127.0.0.1:10249",
+            # not the loopback: the kubelet drops what comes there from another address, such as the tests'
+            "metricsBindAddress": f"{self.address}:{PROXY_METRICS_PORT}",
             "clientConnection": {
                 "kubeconfig": str(pki.kubeconfig(self.folder / "proxy.kubeconfig", url, user))
             },

@@ -9,11 +9,13 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from sandbox import launch
 from sandbox.apiclient import Object
 from sandbox.components import SERVICE_IP
 from sandbox.image.images import SPARK_VERSION
+from sandbox.image.job import STEPS
 from sandbox.image.spark import JOB, spark_name
 from sandbox.node.cluster import Cluster
 from sandbox.pods import DRIVER_CONTAINER, create_namespace, pods
@@ -109,13 +111,12 @@ class Submitted:
         lines: list[str] = []
         try:
             async with asyncio.timeout(within):
+                # before, there is no log to ask for
+                await self.until("Running", "Succeeded", "Failed", within=within)
                 while True:
                     lines = await self.log()
-                    for line in lines:
-                        # the node's time, the job's own, the step, what came of it
-                        match line.split(maxsplit=3):
-                            case [_, _, name, *rest] if name == step:
-                                return rest[0] if rest else ""
+                    if (came := steps_of(lines).get(step)) is not None:
+                        return came
                     await asyncio.sleep(LOG_POLL_SECONDS)
         except TimeoutError:
             last = "\n".join(lines[-20:])
@@ -128,15 +129,35 @@ class Submitted:
         await self.cluster.execute(self.namespace, self.pod, DRIVER_CONTAINER, ["touch", f"/tmp/{step}"])
 
 
+def steps_of(lines: Sequence[str]) -> dict[str, str]:
+    """Return what came of each step that a job has printed, of the last one where it did a step twice."""
+    came: dict[str, str] = {}
+    for line in lines:
+        # the node's time, the job's own, the step, what came of it
+        match line.split(maxsplit=3):
+            case [_, own, name, *rest] if name in STEPS and _is_time(own):
+                came[name] = rest[0] if rest else ""
+    return came
+
+
+def _is_time(word: str) -> bool:
+    return word.replace(".", "", 1).isdecimal()
+
+
 async def get_pods(cluster: Cluster, namespace: str, query: Mapping[str, str]) -> list[Object]:
     """Return the Pods of a namespace that ``query`` selects."""
     found: list[Object] = (await cluster.admin.request("GET", pods(namespace), params=query)).ok()["items"]
     return found
 
 
-async def create_spark_namespace(cluster: Cluster, name: str) -> None:
+async def create_spark_namespace(
+    cluster: Cluster, name: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Create a namespace with the ServiceAccount ``spark``, which may do what Spark and the agent need."""
     await create_namespace(cluster.admin, name)
+    if labels:
+        change = {"metadata": {"labels": dict(labels)}}
+        (await cluster.admin.request("PATCH", f"/api/v1/namespaces/{name}", change)).ok()
     within = f"--namespace={name}"
     await cluster.run_kubectl("create", "serviceaccount", ACCOUNT, within)
     await cluster.run_kubectl(
@@ -149,8 +170,6 @@ async def create_spark_namespace(cluster: Cluster, name: str) -> None:
 async def submitted(cluster: Cluster, namespace: str, job: Job) -> AsyncIterator[Submitted]:
     """Run spark-submit while the block lasts. Raises what `spark_home` and `java_home` raise."""
     home, java = spark_home(job.version), java_home()
-    conf = {**_conf(cluster, namespace, job), **job.conf}
-    options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
     with tempfile.TemporaryDirectory(prefix="submit-") as folder:
         env = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -161,12 +180,11 @@ async def submitted(cluster: Cluster, namespace: str, job: Job) -> AsyncIterator
             "SPARK_SUBMIT_OPTS": _QUICK_JVM,
             "KUBECONFIG": str(cluster.admin_kubeconfig),
         }
-        master = ["--master", f"k8s://{cluster.url}", "--deploy-mode", "cluster", "--name", job.name]
         log = Path(folder, "submit.log")
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             process = await launch.start(
-                [str(home / "bin/spark-submit"), *master, *options, JOB, *job.steps],
+                [str(home / "bin/spark-submit"), *arguments(job, namespace, cluster.url)],
                 env=env,
                 stdout=output,
                 stderr=output,
@@ -179,7 +197,15 @@ async def submitted(cluster: Cluster, namespace: str, job: Job) -> AsyncIterator
             await launch.end(process)
 
 
-def _conf(cluster: Cluster, namespace: str, job: Job) -> dict[str, str]:
+def arguments(job: Job, namespace: str, url: str) -> list[str]:
+    """Return spark-submit's arguments; ``url`` is the API server's as seen from where it runs."""
+    conf = {**_conf(namespace, job), **job.conf}
+    options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    master = ["--master", f"k8s://{url}", "--deploy-mode", "cluster", "--name", job.name]
+    return [*master, *options, JOB, *job.steps]
+
+
+def _conf(namespace: str, job: Job) -> dict[str, str]:
     kubernetes = {
         "namespace": namespace,
         "container.image": spark_name(job.version),

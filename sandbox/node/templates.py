@@ -29,8 +29,21 @@ def with_our_image(pod: Object) -> None:
             container["image"] = AGENT
 
 
-async def template_file(cluster: Cluster, variant: str, folder: Path) -> Path:
-    """Write what `rendered` returns into ``folder``, as spark-submit takes it."""
-    file = folder / f"{variant.replace('/', '-')}.yaml"
-    file.write_text(yaml.safe_dump(await rendered(cluster, variant)))
+def agent_container(pod: Object) -> Object:
+    """Return the container of a Pod in which the agent runs."""
+    every = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+    container: Object = next(one for one in every if one["name"] == AGENT_CONTAINER)
+    return container
+
+
+def set_variable(container: Object, name: str, value: str) -> None:
+    """Set an environment variable of a container, in place of what it may have."""
+    others = [one for one in container.get("env", []) if one["name"] != name]
+    container["env"] = [*others, {"name": name, "value": value}]
+
+
+def write_template(pod: Object, folder: Path) -> Path:
+    """Write a Pod into ``folder``, as spark-submit takes it."""
+    file = folder / "pod-template.yaml"
+    file.write_text(yaml.safe_dump(pod))
     return file

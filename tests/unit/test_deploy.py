@@ -11,6 +11,7 @@ import yaml
 
 from agent.settings import PREFIX
 from agent.settings.table import TABLE
+from agent.tell.web import HEALTH_PORT
 from sandbox.apiclient import Object
 from tests.support.pod_rules import RULES, Rule, agent, driver, leaves, ours, variables
 
@@ -19,7 +20,6 @@ DEPLOY = ROOT / "deploy"
 TEMPLATES = ("native", "plain", "hostnetwork", "notebook")
 MANIFESTS = sorted(DEPLOY.rglob("*.yaml"))
 TEXTS = sorted([*DEPLOY.rglob("*.md"), *MANIFESTS, *ROOT.glob("docs/*.md"), ROOT / "README.md"])
-HEALTH_PORT = 4900  # HEALTH_ADDRESS's default
 
 
 def documents(path: Path) -> list[Object]:

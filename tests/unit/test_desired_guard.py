@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.decide.desired import fold, guarded, initial
+from agent.decide.desired import fold, guarded, initial, withdrawn
 from agent.model import Closed, Draining, Fact, HookStopping, Observed, Trouble
 from tests.support.make import bound, listener, ours, scan, settings
 
@@ -79,6 +79,45 @@ def kept(*facts: Fact, **given: str) -> int | None:
 )
 def test_the_guarded_port(facts: list[Fact], inode: int | None) -> None:
     assert kept(*facts) == inode
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        pytest.param([bound(4040), Observed(1, routed=True), HookStopping(7)], False, id="not written yet"),
+        pytest.param(
+            [bound(4040), HookStopping(7), Observed(2, routed=True)], False, id="the slices still hold us"
+        ),
+        pytest.param([bound(4040), HookStopping(7), Observed(2, routed=False)], True, id="gone"),
+        pytest.param([HookStopping(7), Observed(0, routed=False)], True, id="never served"),
+        pytest.param(
+            [bound(4041, pid=8), Observed(1, routed=True), bound(4040), Observed(2, routed=True)],
+            False,
+            id="its UI is the one that is served",
+        ),
+        pytest.param(
+            [bound(4041, pid=8), bound(4040), Observed(2, routed=True), HookStopping(7)],
+            False,
+            id="another JVM's takes its place, not written yet",
+        ),
+        pytest.param(
+            [bound(4041, pid=8), bound(4040), HookStopping(7), Observed(3, routed=True, blocked=BLOCKED)],
+            False,
+            id="another JVM's takes its place, and the API is away",
+        ),
+        pytest.param(
+            [bound(4041, pid=8), bound(4040), HookStopping(7), Observed(3, routed=True)],
+            True,
+            id="another JVM's has taken its place",
+        ),
+    ],
+)
+def test_when_stop_may_go_on(facts: list[Fact], expected: bool) -> None:
+    world = initial()
+    for fact in facts:
+        world = fold(world, fact, settings())
+
+    assert withdrawn(world, 7) is expected
 
 
 def test_the_guard_takes_the_address_that_was_freed() -> None:

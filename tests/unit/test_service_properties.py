@@ -69,7 +69,7 @@ entries = st.lists(
     max_size=3,
     unique_by=(lambda entry: entry["name"], lambda entry: (entry["port"], entry["protocol"])),
 )
-kinds = st.sampled_from(
+kinds: st.SearchStrategy[dict[str, object]] = st.sampled_from(
     [
         {"type": "ClusterIP"},
         {"type": "NodePort"},

@@ -1,0 +1,125 @@
+"""Lives in which something is broken: the job, the agent, or what the agent needs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.apiclient import Object
+from sandbox.image.images import AGENT
+from sandbox.node.cluster import Cluster, KubectlError
+from sandbox.node.containers import container_status, main_process
+from sandbox.node.templates import AGENT_CONTAINER, agent_container, set_variable
+from tests.e2e.lives import kill_agent, until_restarted
+from tests.e2e.scene import Adjust, Ending, Plan, Scene, played
+
+JOB = ("context", "result", "stop")
+PREFIX = "SPARK_UI_AGENT_"
+BACK_OFF = "CrashLoopBackOff"
+# more than the agent may have, and written to, so that it is really taken
+HOARD = ["python3", "-c", "len(b'x' * (512 << 20))"]
+# of proc(5): the first to go where memory is short
+FIRST_TO_GO = "1000"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job that ends by itself: its steps, its configuration, and what is wrong with the Pod's template."""
+
+    name: str
+    steps: Sequence[str] = JOB
+    conf: Mapping[str, str] = field(default_factory=dict)
+    adjust: Adjust | None = None
+
+
+def _wrong_settings(pod: Object) -> None:
+    set_variable(agent_container(pod), f"{PREFIX}EXPOSE", "many")
+    set_variable(agent_container(pod), f"{PREFIX}HOOK_TIMEOUT", "soon")
+
+
+def _no_api_server(pod: Object) -> None:
+    # a Service address that nobody has
+    set_variable(agent_container(pod), "KUBERNETES_SERVICE_HOST", "10.96.255.254")
+
+
+# what breaks the job itself, with the agent and without
+BROKEN_JOBS = (
+    Case("oom", ["context", "hoard"]),
+    # the agent's image understands none of Spark's words
+    Case("image", conf={"spark.kubernetes.driver.container.image": AGENT}),
+    Case("early", ["exit:3"]),
+)
+# what breaks the agent alone
+BROKEN_AGENTS = (
+    Case("settings", adjust=_wrong_settings),
+    # of a ServiceAccount to which nothing is bound
+    Case("rights", conf={"spark.kubernetes.authenticate.driver.serviceAccountName": "default"}),
+    Case("server", adjust=_no_api_server),
+)
+
+
+@dataclass(frozen=True)
+class Harmed:
+    """How the job ended, and what the agent had to say; nothing where there was none."""
+
+    ending: Ending
+    log: Sequence[str]
+
+
+async def live_harmed(cluster: Cluster, case: Case) -> Harmed:
+    """Do the job beside the agent."""
+    plan = Plan(case.name, case.steps, "native", case.adjust, conf=case.conf)
+    async with played(cluster, plan) as scene:
+        return Harmed(await scene.ended(), await scene.agent_log())
+
+
+async def live_unharmed(cluster: Cluster, case: Case) -> Harmed:
+    """Do the same job without the agent."""
+    async with played(cluster, Plan(f"{case.name}-alone", case.steps, conf=case.conf)) as scene:
+        return Harmed(await scene.ended(), [])
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A job whose agent the kernel ended for its memory, and whose kubelet then would not start it again in time.
+
+    ``reasons`` are how the kubelet told the ends of the agent's lives.
+    """
+
+    reasons: Sequence[str]
+    waiting: str
+    ending: Ending
+
+
+async def live_lost(cluster: Cluster) -> Lost:
+    """Let the agent be ended twice, and the context stop meanwhile."""
+    steps = ["context", "result", "await:stop", "stop"]
+    async with played(cluster, Plan("lost", steps, "native")) as scene:
+        await scene.routed(await scene.running())
+        await scene.driver.until_step("result")
+        await _exhaust(scene)
+        reasons = [_last_end(await until_restarted(scene, 1))]
+        await kill_agent(scene)
+        pod = await scene.driver.until_pod(lambda pod: _waiting_for(pod) == BACK_OFF)
+        reasons.append(_last_end(pod))
+        await scene.driver.steer("stop")
+        return Lost(reasons, _waiting_for(pod), await scene.ended())
+
+
+async def _exhaust(scene: Scene) -> None:
+    """Take all the memory that the agent's container may have, so that the kernel ends the agent."""
+    pod = await scene.driver.until("Running")
+    Path("/proc", str(main_process(pod, AGENT_CONTAINER)), "oom_score_adj").write_text(FIRST_TO_GO)
+    # it ends with the container
+    with contextlib.suppress(KubectlError):
+        await scene.cluster.execute(scene.namespace, scene.driver.pod, AGENT_CONTAINER, HOARD)
+
+
+def _last_end(pod: Object) -> str:
+    return str(container_status(pod, AGENT_CONTAINER)["lastState"]["terminated"]["reason"])
+
+
+def _waiting_for(pod: Object) -> str:
+    return str(container_status(pod, AGENT_CONTAINER).get("state", {}).get("waiting", {}).get("reason", ""))

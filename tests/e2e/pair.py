@@ -1,0 +1,127 @@
+"""Two drivers on the node's network that both ask for 4040, and a client that asks both of their Services all the time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from sandbox.changes import Routed, recording
+from sandbox.node.cluster import Cluster
+from sandbox.node.submit import create_spark_namespace
+from sandbox.spark.portwatch import watch_ports
+from sandbox.spark.trace import Listener
+from tests.e2e.client import Asked, asking
+from tests.e2e.scene import ROUTED_SECONDS, Ending, Plan, Scene, played_in
+
+CONTEXT = "context:4040"
+LOOK_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: its name, which its page shows as the title, where its Service led, what a client got from it."""
+
+    name: str
+    routed: Sequence[Routed]
+    asked: Sequence[Asked]
+    ending: Ending
+
+    def ports(self) -> list[int]:
+        """Return the ports that the Service led to, in order."""
+        return [port for step in self.routed for _, port in sorted(step.routes)]
+
+    def titles(self) -> set[bytes]:
+        """Return the titles of the pages that the client got."""
+        return {
+            one.page.body.partition(b"<title>")[2].partition(b" - ")[0].strip()
+            for one in self.asked
+            if one.page is not None and one.page.status == 200
+        }
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both drivers of one node."""
+
+    first: Side
+    second: Side
+
+
+async def live_pair(cluster: Cluster) -> Pair:
+    """The second gets 4041; the first stops; the second's next context takes the port that the first had."""
+    namespace = f"pair-{uuid.uuid4().hex[:6]}"
+    await create_spark_namespace(cluster, namespace)
+    async with contextlib.AsyncExitStack() as stack:
+        seen = await stack.enter_async_context(recording(cluster.admin, namespace))
+        ports = await stack.enter_async_context(watch_ports(cluster.network))
+        first = await stack.enter_async_context(
+            played_in(cluster, _plan("left", 0, [CONTEXT, "await:stop", "stop", "await:end"]), namespace, seen)
+        )
+        asked_first = await stack.enter_async_context(_asked_from_the_start(cluster, first))
+        steps = [CONTEXT, "await:next", "stop", CONTEXT, "await:stop", "stop", "await:end"]
+        await _led(first, 4040)
+        second = await stack.enter_async_context(
+            played_in(cluster, _plan("right", 1, steps), namespace, seen)
+        )
+        asked_second = await stack.enter_async_context(_asked_from_the_start(cluster, second))
+        await _led(second, 4041)
+
+        await first.driver.steer("stop")
+        # the agent keeps the port for a while, so that nobody appears behind its Service
+        await ports.until(_is_free, LOOK_SECONDS, "the end of the guard of port 4040")
+        await second.driver.steer("next")
+        await _led(second, 4040)
+        await second.driver.steer("stop")
+        await seen.until_routed(second.service, set(), LOOK_SECONDS)
+        for scene in (first, second):
+            await scene.driver.steer("end")
+        endings = [await first.ended(), await second.ended()]
+        return Pair(
+            Side("left", seen.routed(first.service), asked_first, endings[0]),
+            Side("right", seen.routed(second.service), asked_second, endings[1]),
+        )
+
+
+def _plan(name: str, number: int, steps: Sequence[str]) -> Plan:
+    # what Spark declares is a port of the host here: two that declare the same could not be on one node
+    conf = {
+        "spark.driver.port": f"{17078 + 10 * number}",
+        "spark.driver.blockManager.port": f"{17079 + 10 * number}",
+        "spark.ui.port": f"{17080 + 10 * number}",
+    }
+    return Plan(name, steps, "hostnetwork", conf=conf)
+
+
+async def _led(scene: Scene, port: int) -> None:
+    await scene.seen.until(
+        lambda seen: {one for _, one in seen.leads_to(scene.service)} == {port}, within=ROUTED_SECONDS
+    )
+
+
+@contextlib.asynccontextmanager
+async def _asked_from_the_start(cluster: Cluster, scene: Scene) -> AsyncIterator[list[Asked]]:
+    """Ask a Service from the moment at which it has an address, while the block lasts."""
+    every: list[Asked] = []
+
+    async def ask() -> None:
+        await scene.seen.until(lambda seen: bool(seen.of_service(scene.service)), ROUTED_SECONDS)
+        host = scene.seen.of_service(scene.service)[0].object["spec"]["clusterIP"]
+        async with asking(cluster, host, 4040, "/jobs/", every):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(ask())
+    try:
+        yield every
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()
+
+
+def _is_free(listeners: dict[str, Listener]) -> bool | None:
+    taken = [one for one in listeners.values() if one.socket.port == 4040 and one.closed_at is None]
+    return None if taken else True
