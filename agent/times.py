@@ -34,6 +34,7 @@ RETRY_REFUSED_MAX = 60.0  # 403, 404, blocked: someone has to act, no log or loa
 SLICE_READS = 10  # not a time: reads of the slices after a park, at most
 SLICE_FIRST = 0.005  # the endpoint controller empties a slice in 9 ms (median), 14 at most
 SLICE_MAX = 0.2
+SLICE_LAG = 0.005  # watchers, kube-proxy among them, hear of a slice some ms after a list shows it
 BLIND_GONE = 0.1  # without the right to read slices, "gone" is the write and this much
 DRIFT = 300.0  # an unchanged Service is read again, with jitter
 DRIFT_JITTER = 0.2  # a share of DRIFT

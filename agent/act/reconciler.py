@@ -269,6 +269,7 @@ class Reconciler:
         for _ in range(times.SLICE_READS):
             try:
                 if not await self._holds_us(name, port):
+                    await asyncio.sleep(times.SLICE_LAG)
                     self._clear = "" if port else version
                     return True
             except ForbiddenError:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sandbox.node.cluster import Cluster
 from sandbox.page import Page
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.05
 # an answer may take longer while a JVM starts, and then is not waited for
 ANSWER_SECONDS = 5.0
 
@@ -35,7 +35,9 @@ async def ask(cluster: Cluster, host: str, port: int, path: str) -> Asked:
 
 
 @contextlib.asynccontextmanager
-async def asking(cluster: Cluster, host: str, port: int, path: str, asked: list[Asked]) -> AsyncIterator[None]:
+async def asking(
+    cluster: Cluster, host: str, port: int, path: str, asked: list[Asked]
+) -> AsyncIterator[None]:
     """Ask one Service in a loop while the block lasts, and add each request to ``asked``."""
 
     async def loop() -> None:

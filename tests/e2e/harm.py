@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sandbox.apiclient import Object
 from sandbox.image.images import AGENT
 from sandbox.node.cluster import Cluster, KubectlError
-from sandbox.node.containers import container_status, main_process
+from sandbox.node.containers import container_status
 from sandbox.node.templates import AGENT_CONTAINER, agent_container, set_variable
 from tests.e2e.lives import kill_agent, until_restarted
 from tests.e2e.scene import Adjust, Ending, Plan, Scene, played
@@ -18,10 +17,16 @@ from tests.e2e.scene import Adjust, Ending, Plan, Scene, played
 JOB = ("context", "result", "stop")
 PREFIX = "SPARK_UI_AGENT_"
 BACK_OFF = "CrashLoopBackOff"
-# more than the agent may have, and written to, so that it is really taken
-HOARD = ["python3", "-c", "len(b'x' * (512 << 20))"]
-# of proc(5): the first to go where memory is short
-FIRST_TO_GO = "1000"
+# More than the agent may have, taken by processes each smaller than the agent, which the kernel therefore ends first.
+# Written to, so that it is really taken.
+HOARD = """
+import os, time
+for _ in range(16):
+    if os.fork() == 0:
+        taken = os.urandom(12 << 20)
+        time.sleep(60)
+time.sleep(60)
+"""
 
 
 @dataclass(frozen=True)
@@ -110,11 +115,10 @@ async def live_lost(cluster: Cluster) -> Lost:
 
 async def _exhaust(scene: Scene) -> None:
     """Take all the memory that the agent's container may have, so that the kernel ends the agent."""
-    pod = await scene.driver.until("Running")
-    Path("/proc", str(main_process(pod, AGENT_CONTAINER)), "oom_score_adj").write_text(FIRST_TO_GO)
-    # it ends with the container
+    # the command ends with the container
     with contextlib.suppress(KubectlError):
-        await scene.cluster.execute(scene.namespace, scene.driver.pod, AGENT_CONTAINER, HOARD)
+        argv = ["python3", "-c", HOARD]
+        await scene.cluster.execute(scene.namespace, scene.driver.pod, AGENT_CONTAINER, argv)
 
 
 def _last_end(pod: Object) -> str:

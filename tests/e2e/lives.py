@@ -211,7 +211,9 @@ async def live_restarted(cluster: Cluster) -> Restarted:
         await until_restarted(scene, 1)
         # the first write of a new life, which makes whatever the former one had under way fail
         await scene.seen.until(lambda seen: _epoch_of(seen.of_service(scene.service)[-1].object) != epoch)
-        after = await cluster.fetch(cluster.network.address, node_port, "/jobs/")
+        # a Pod is not ready while one of its sidecars is started again: the slice lost its address for that time
+        await scene.routed(address)
+        after = await cluster.first_page(cluster.network.address, node_port, "/jobs/")
         hook_after = await _hook(scene)
         with cluster.pod_network(address) as network:
             async with watch_ports(network) as ports:
@@ -255,8 +257,10 @@ async def kill_agent(scene: Scene, number: signal.Signals = signal.SIGKILL) -> N
 async def until_restarted(scene: Scene, times: int) -> Object:
     """Wait until the kubelet runs the agent for the so manieth time again; return the Pod."""
     return await scene.driver.until_pod(
-        lambda pod: container_status(pod, AGENT_CONTAINER).get("restartCount") == times
-        and is_running(pod, AGENT_CONTAINER)
+        lambda pod: (
+            container_status(pod, AGENT_CONTAINER).get("restartCount") == times
+            and is_running(pod, AGENT_CONTAINER)
+        )
     )
 
 

@@ -16,13 +16,14 @@ from sandbox.spark.trace import Listener
 from tests.e2e.client import Asked, asking
 from tests.e2e.scene import ROUTED_SECONDS, Ending, Plan, Scene, played_in
 
+APPLICATIONS = "/api/v1/applications"
 CONTEXT = "context:4040"
 LOOK_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: its name, which its page shows as the title, where its Service led, what a client got from it."""
+    """One of the two: its name, which is its application's, where its Service led, what a client got from it."""
 
     name: str
     routed: Sequence[Routed]
@@ -33,13 +34,10 @@ class Side:
         """Return the ports that the Service led to, in order."""
         return [port for step in self.routed for _, port in sorted(step.routes)]
 
-    def titles(self) -> set[bytes]:
-        """Return the titles of the pages that the client got."""
-        return {
-            one.page.body.partition(b"<title>")[2].partition(b" - ")[0].strip()
-            for one in self.asked
-            if one.page is not None and one.page.status == 200
-        }
+    def shown(self) -> set[str]:
+        """Return the names of the applications that the client was shown."""
+        lists = [one.page.json() for one in self.asked if one.page is not None and one.page.status == 200]
+        return {str(each["name"]) for listed in lists if isinstance(listed, list) for each in listed}
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,9 @@ async def live_pair(cluster: Cluster) -> Pair:
         seen = await stack.enter_async_context(recording(cluster.admin, namespace))
         ports = await stack.enter_async_context(watch_ports(cluster.network))
         first = await stack.enter_async_context(
-            played_in(cluster, _plan("left", 0, [CONTEXT, "await:stop", "stop", "await:end"]), namespace, seen)
+            played_in(
+                cluster, _plan("left", 0, [CONTEXT, "await:stop", "stop", "await:end"]), namespace, seen
+            )
         )
         asked_first = await stack.enter_async_context(_asked_from_the_start(cluster, first))
         steps = [CONTEXT, "await:next", "stop", CONTEXT, "await:stop", "stop", "await:end"]
@@ -91,6 +91,7 @@ def _plan(name: str, number: int, steps: Sequence[str]) -> Plan:
         "spark.driver.port": f"{17078 + 10 * number}",
         "spark.driver.blockManager.port": f"{17079 + 10 * number}",
         "spark.ui.port": f"{17080 + 10 * number}",
+        "spark.connect.grpc.binding.port": f"{17081 + 10 * number}",
     }
     return Plan(name, steps, "hostnetwork", conf=conf)
 
@@ -109,7 +110,7 @@ async def _asked_from_the_start(cluster: Cluster, scene: Scene) -> AsyncIterator
     async def ask() -> None:
         await scene.seen.until(lambda seen: bool(seen.of_service(scene.service)), ROUTED_SECONDS)
         host = scene.seen.of_service(scene.service)[0].object["spec"]["clusterIP"]
-        async with asking(cluster, host, 4040, "/jobs/", every):
+        async with asking(cluster, host, 4040, APPLICATIONS, every):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(ask())

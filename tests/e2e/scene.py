@@ -38,6 +38,13 @@ class Ending:
     steps: Mapping[str, str]
 
 
+async def ending(cluster: Cluster, pod: Object) -> Ending:
+    """Return how the job of a driver Pod that is Succeeded or Failed has ended."""
+    how = terminated(pod, DRIVER_CONTAINER)
+    lines = await cluster.logs(pod["metadata"]["namespace"], pod["metadata"]["name"], DRIVER_CONTAINER)
+    return Ending(pod["status"]["phase"], how["exitCode"], how["reason"], steps_of(lines))
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is submitted. ``variant`` is a folder below deploy/, none without the agent; ``adjust`` changes its Pod.
@@ -88,17 +95,14 @@ class Scene:
 
     async def ended(self) -> Ending:
         """Wait for the end of the job."""
-        pod = await self.driver.until("Succeeded", "Failed")
-        how = terminated(pod, DRIVER_CONTAINER)
-        steps = steps_of(await self.driver.log())
-        return Ending(pod["status"]["phase"], how["exitCode"], how["reason"], steps)
+        return await ending(self.cluster, await self.driver.until("Succeeded", "Failed"))
 
     async def lingering(self) -> float:
         """Wait for the end of a job that runs; return for how long (seconds) its Pod outlived the driver."""
         pod = await self.driver.until("Running")
-        with exit_of(main_process(pod, DRIVER_CONTAINER)) as ending:
+        with exit_of(main_process(pod, DRIVER_CONTAINER)) as exited:
             await self.driver.until("Succeeded", "Failed")
-            return time.monotonic() - await ending
+            return time.monotonic() - await exited
 
     async def agent_log(self) -> list[str]:
         """Return the agent's log lines."""
@@ -108,9 +112,7 @@ class Scene:
         """Wait until the driver Pod is no object of the API server any more."""
         only = {"fieldSelector": f"metadata.name={self.driver.pod}"}
         path = pods(self.namespace)
-        await wait_until(
-            self.cluster.admin, path, lambda found: not found, params=only, within=GONE_SECONDS
-        )
+        await wait_until(self.cluster.admin, path, lambda found: not found, params=only, within=GONE_SECONDS)
 
 
 @contextlib.asynccontextmanager
@@ -118,14 +120,15 @@ async def played(cluster: Cluster, plan: Plan) -> AsyncIterator[Scene]:
     """Submit a job and watch it while the block lasts; what fails inside is told with the last log lines."""
     namespace = f"{plan.name}-{uuid.uuid4().hex[:6]}"
     await create_spark_namespace(cluster, namespace, plan.labels)
-    async with recording(cluster.admin, namespace) as seen, played_in(cluster, plan, namespace, seen) as scene:
+    async with (
+        recording(cluster.admin, namespace) as seen,
+        played_in(cluster, plan, namespace, seen) as scene,
+    ):
         yield scene
 
 
 @contextlib.asynccontextmanager
-async def played_in(
-    cluster: Cluster, plan: Plan, namespace: str, seen: Changes
-) -> AsyncIterator[Scene]:
+async def played_in(cluster: Cluster, plan: Plan, namespace: str, seen: Changes) -> AsyncIterator[Scene]:
     """Submit a job into a namespace that is there and recorded; see `played`."""
     with tempfile.TemporaryDirectory(prefix="template-") as folder:
         template = None

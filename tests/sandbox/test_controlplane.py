@@ -64,7 +64,9 @@ async def test_slice_of_a_service_fills_and_empties(control_plane: ControlPlane)
     await create_pod(api, namespace, "driver", labels=LABELS, ip=ADDRESS)
 
     filled = await wait_for_routes(api, namespace, "ui", {(ADDRESS, 43210)})
-    ended = await set_pod_status(api, namespace, "driver", phase="Failed", terminated={CONTAINER: 1})
+    ended = await set_pod_status(
+        api, namespace, "driver", phase="Failed", ready=False, terminated={CONTAINER: 1}
+    )
     await wait_for_routes(api, namespace, "ui", set())
 
     assert [entry["endpoints"][0]["targetRef"]["name"] for entry in filled] == ["driver"]

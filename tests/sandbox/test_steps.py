@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -34,8 +35,13 @@ def test_a_step_that_fails_ends_its_message_with_what_it_said(tmp_path: Path) ->
 def test_a_step_that_is_interrupted_is_killed_with_its_children(tmp_path: Path) -> None:
     log = tmp_path / "log"
 
-    with pytest.raises(KeyboardInterrupt):
-        run([sys.executable, "-c", INTERRUPTING], "building", log=log, within=30)
+    # A shell's background job is started with SIGINT ignored, and Python then leaves it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run([sys.executable, "-c", INTERRUPTING], "building", log=log, within=30)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     pids = [int(pid) for pid in log.read_text().split()]
     assert len(pids) == 2
