@@ -15,6 +15,7 @@ from sandbox.netns import NetworkNamespace
 from sandbox.scene import Scene, on_control_plane, on_stand_in
 from sandbox.services import services
 from sandbox.standin import StandIn
+from tests.support import measured_agent
 
 UID = 185
 SETTLED_SECONDS = 60.0
@@ -31,12 +32,14 @@ class Bench:
     @contextlib.asynccontextmanager
     async def agent(self) -> AsyncIterator[AgentProcess]:
         """Run the agent as kubelet would: under the driver's uid, without the log hook."""
-        async with self.scene.agent(uid=UID, HOOK="off") as agent:
+        module = measured_agent.module()
+        async with self.scene.agent(uid=UID, module=module, HOOK="off") as agent:
             try:
                 yield agent
             except Exception as error:
                 error.add_note("\n".join(["the agent's log:", *(line.text for line in agent.lines)]))
                 raise
+        measured_agent.collect(agent.directory)
 
     @contextlib.asynccontextmanager
     async def ui(self, port: int = 0) -> AsyncIterator[FakeUi]:

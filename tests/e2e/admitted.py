@@ -12,9 +12,9 @@ from sandbox.changes import Routed
 from sandbox.components import SERVICE_IP
 from sandbox.image.images import AGENT
 from sandbox.node.cluster import Cluster
-from sandbox.node.submit import Job, arguments
+from sandbox.node.submit import Job, arguments, create_spark_namespace
 from sandbox.node.templates import AGENT_CONTAINER, DEPLOY
-from sandbox.pods import DRIVER_CONTAINER, create_namespace, pods
+from sandbox.pods import DRIVER_CONTAINER, pods
 from sandbox.waiting import wait_until
 from tests.e2e.scene import Ending, Plan, ending, played
 
@@ -78,7 +78,7 @@ async def _in_force(cluster: Cluster) -> None:
     policy = text.replace(image, f"{image.partition(RELEASED)[0]}'{AGENT}'\"")
     await cluster.run_kubectl("apply", "--filename=-", given=policy)
     namespace = f"opted-in-{uuid.uuid4().hex[:6]}"
-    await create_namespace(cluster.admin, namespace, OPTED_IN)
+    await create_spark_namespace(cluster, namespace, OPTED_IN)
     driver = {
         "metadata": {"name": "driver", "labels": {"spark-role": "driver"}},
         "spec": {"containers": [{"name": DRIVER_CONTAINER, "image": "none"}]},

@@ -244,8 +244,8 @@ async def _hook(scene: Scene) -> str:
     )
 
 
-def _epoch_of(service: Object) -> str | None:
-    return service["metadata"].get("annotations", {}).get("spark-ui-agent/epoch")
+def _epoch_of(service: Object) -> str:
+    return str(service["metadata"].get("annotations", {}).get("spark-ui-agent/epoch", ""))
 
 
 async def kill_agent(scene: Scene, number: signal.Signals = signal.SIGKILL) -> None:
