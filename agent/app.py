@@ -15,7 +15,7 @@ from . import __version__, times
 from .act.guard import Guard
 from .act.kube import Kube
 from .act.reconciler import Reconciler
-from .act.volume import Proven, install, recall, remember
+from .act.volume import Proven, had_a_ui, install, recall, remember
 from .decide.desired import fold, guarded, initial, withdrawn
 from .decide.lifecycle import finished, over
 from .decide.status import status
@@ -91,7 +91,7 @@ class App:
             log=log,
         )
         hook = self._hook(table, metrics)
-        guard = Guard(settings.settle)
+        self._guard = guard = Guard(settings.settle)
 
         def ours() -> frozenset[int]:
             return web.inodes | guard.inodes | (hook.inodes if hook is not None else frozenset())
@@ -108,7 +108,8 @@ class App:
         driver = DriverWatch(
             lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours
         )
-        reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell)
+        former = had_a_ui(settings.dir)
+        reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell, former=former)
         self._events = Events(settings, kube.create_event, log)
         self._announcer = Announcer(log, metrics, [self._events.tell])
         handlers = {"status": self._on_status, "discover": self._on_discover, "drain": self._on_drain}
@@ -190,6 +191,9 @@ class App:
                 async with asyncio.timeout(times.FAREWELL):
                     await self._events.sent()
                     await self._control.answered()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.settle + times.FAREWELL):
+                    await self._guard.released()
             for task in tasks:
                 task.cancel()
 
@@ -217,7 +221,7 @@ class App:
     def _ending(self, world: World) -> bool:
         if self._problem is not None:  # nothing was written, so nothing has to be taken back
             return world.leaving or world.ended is not None
-        return world.leaving or self._over(world)
+        return world.leaving or (self._settings.mode == "plain" and world.ended is not None)
 
     def _over(self, world: World) -> bool:
         return over(world, self._settings)
@@ -226,14 +230,20 @@ class App:
         return finished(world, self._settings, self._ours())
 
     async def _guarded(self, name: str, part: Part) -> None:
-        """One part. A defect in it parks the Service and ends the run in order: kubelet starts a new life."""
-        try:
-            await part()
-        except Exception as error:
-            self._logger.exception(
-                "defect", part=name, remedy="please report this; the driver is not affected"
-            )
-            self.tell(Draining(f"a defect in {name}: {error!r}", leave=True))
+        """One part. A defect in it parks the Service and ends the run in order: kubelet starts a new life.
+
+        What parks is tried again, since it keeps nothing between two passes that it could not read anew.
+        """
+        for left in reversed(range(times.DEFECTS if name == "reconciler" else 1)):
+            try:
+                await part()
+            except Exception as error:
+                self._logger.exception(
+                    "defect", part=name, remedy="please report this; the driver is not affected"
+                )
+                self.tell(Draining(f"a defect in {name}: {error!r}", leave=True))
+                if left:
+                    await asyncio.sleep(times.RETRY_MIN)
 
     # --- the log hook ------------------------------------------------------------------------------------
 

@@ -389,6 +389,7 @@ class World:
     degraded: bool = False
     scanned: bool = False  # the socket table was read at least once
     served: bool = False  # something was served before
+    told: int | None = None  # port that the hook told of, where no socket of the driver's uid listens
     stopping: frozenset[int] = (
         frozenset()
     )  # inodes whose JVM said "stopping": no proof counts for them any more

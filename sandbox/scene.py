@@ -112,15 +112,18 @@ class Scene:
         uid: int | None = None,
         directory: Path | None = None,
         module: str = "agent",
+        env: Mapping[str, str] | None = None,
         **settings: str,
     ) -> AsyncIterator[AgentProcess]:
-        """Run the agent of this Pod; ``settings`` are names after the prefix, ``module`` as in `AgentProcess.start`."""
+        """Run the agent of this Pod; ``settings`` are names after the prefix, ``module``, ``env``: `AgentProcess.start`."""
         place = replace(self.place, settings={**self.place.settings, **settings})
         own = directory or self.folder / f"agent-{next(_NUMBERS)}"
         own.mkdir(exist_ok=True)
         if uid is not None:
             os.chown(own, uid, uid)
-        async with AgentProcess.start(place, own, network=self.network, uid=uid, module=module) as agent:
+        async with AgentProcess.start(
+            place, own, network=self.network, uid=uid, module=module, env=env
+        ) as agent:
             yield agent
 
 

@@ -32,14 +32,24 @@ async def read_pod(api: Reads, settings: Settings) -> Json | None:
         return None
 
 
-async def read_service(api: Reads, settings: Settings, pod: Json | None) -> Json | None:
+async def read_service(api: Reads, settings: Settings, pod: Json | None, kept: str = "") -> Json | None:
     """The Service to keep, None where there is none yet. `pod` is our own, whose labels may name an operator's.
+
+    `kept` names the one that was written to: it stays the one, whatever its labels are now, so that it is parked.
 
     Raises:
         ApiError: of the request; with the reason `SEVERAL` when SERVICE_LABELS match more than one.
     """
     if settings.service_labels:
         several = await api.list_services(dict(settings.service_labels))
+        for service in several:
+            if text(service, "metadata", "annotations", HOLDER) == settings.identity.holder:
+                return service
+        if kept:
+            try:
+                return await api.get_service(kept)
+            except NotFoundError:
+                pass
         if len(several) > 1:
             names = ", ".join(sorted(text(one, "metadata", "name") for one in several))
             raise ApiError(0, SEVERAL, f"SPARK_UI_AGENT_SERVICE_LABELS match several Services: {names}")

@@ -64,7 +64,10 @@ class Reconciler:
         intent: Callable[[], Intent],
         tell: Callable[[Fact], None],
         chance: Random | None = None,
+        *,
+        former: bool = False,
     ) -> None:
+        self._former = former  # an agent of this Pod had a UI before us
         self._api = api
         self._settings = settings
         self._intent = intent
@@ -79,6 +82,7 @@ class Reconciler:
         self._pod: Json | None = None
         self._told: Observed | None = None
         self._clear = ""  # resourceVersion at which the slices were seen to be empty
+        self._kept = ""  # the Service that was written to
         self._port = 0  # that the Service was last made to lead to, while it may still do
 
     def wake(self) -> None:
@@ -134,17 +138,24 @@ class Reconciler:
         # What was reached stays reached through an outage; and a single failure is no news.
         if not settled and (self._failures >= TELL_AFTER or not passing):
             trouble = _trouble(error, self._settings)
+            # Whoever may not ask has not published, unless a right was taken away since: no stop() waits for it.
+            never = isinstance(error, ForbiddenError | UnauthorizedError) and not self._touched()
             self._say(
-                Observed(self._working_on, routed=True, blocked=trouble, service=self._settings.service)
+                Observed(self._working_on, routed=not never, blocked=trouble, service=self._settings.service)
             )
         if isinstance(error, ForbiddenError | UnauthorizedError):
-            return self._backoff(times.RETRY_REFUSED_MAX)
+            stakes = self._touched() and not isinstance(self._intent().desired, Serve)
+            return self._backoff(times.RETRY_REFUSED_PARKING if stakes else times.RETRY_REFUSED_MAX)
         wait = self._backoff(
             times.RETRY_MAX if isinstance(self._intent().desired, Serve) else times.RETRY_MAX_PARKING
         )
         if isinstance(error, ThrottledError) and error.retry_after is not None:
             return max(wait, min(error.retry_after, times.RETRY_MAX) * self._random.uniform(1.0, 1.2))
         return wait
+
+    def _touched(self) -> bool:
+        """True when this life or a former one of the agent may have made the Service lead here."""
+        return bool(self._kept) or self._former
 
     def _say(self, observed: Observed) -> None:
         self._told = observed
@@ -183,13 +194,15 @@ class Reconciler:
         desired = intent.desired
         if self._pod is None:  # once: its labels and uid do not change
             self._pod = await read_pod(self._api, self._settings)
-        service = await read_service(self._api, self._settings, self._pod)
+        service = await read_service(self._api, self._settings, self._pod, self._kept)
         name = text(service, "metadata", "name") or self._settings.service
         around = await self._around(service)
         for _ in range(STEPS):
             step = plan(service, desired, self._settings, around)
             match step:
                 case Refuse():
+                    if step.why.code == "selector":
+                        self._pod = None  # its labels may be mended
                     return Observed(intent.generation, routed=False, blocked=step.why, service=name)
                 case Nothing() if isinstance(desired, Serve):
                     if step.exposed and self._port not in (0, desired.port):
@@ -214,6 +227,7 @@ class Reconciler:
         """Sends one step; what the Service is afterwards. Until the answer is here, the write may yet land."""
         fenced_off, self._fence = not self._fence, True
         self._clear = ""
+        self._kept = text(service, "metadata", "name") or self._settings.service
         try:
             match step:
                 case Create():

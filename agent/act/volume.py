@@ -191,6 +191,11 @@ def remember(directory: Path, proven: Collection[Proven]) -> None:
         write(directory / PROOF_FILE, json.dumps(rows).encode(), 0o600)
 
 
+def had_a_ui(directory: Path) -> bool:
+    """True when a former life of this agent has proven a UI, and so may have published it."""
+    return (directory / PROOF_FILE).exists()
+
+
 def recall(directory: Path) -> list[Proven]:
     """What a former life of this agent remembered; nothing where the file is missing or holds something else."""
     try:

@@ -14,7 +14,8 @@ from . import DONE, FAILED, TIMED_OUT, complain
 
 # States that meet a goal of `wait`, and those from which it can't be met any more.
 _MET = {"published": ("published",), "parked": ("parked", "done")}
-_HOPELESS = {"published": ("draining", "done"), "parked": ()}
+_HOPELESS = {"published": ("done",), "parked": ()}
+_FOR_GOOD = ("draining", "driver-ended")  # reasons of a drain after which nothing is published again
 
 
 def status(env: Mapping[str, str], *, as_json: bool) -> int:
@@ -51,7 +52,9 @@ def wait(env: Mapping[str, str], *, goal: str, timeout: float) -> int:
             if found.get("state") in _MET[goal]:
                 print(last)
                 return DONE
-            if found.get("state") in _HOPELESS[goal]:
+            if found.get("state") in _HOPELESS[goal] or (
+                goal == "published" and found.get("state") == "draining" and found.get("reason") in _FOR_GOOD
+            ):
                 complain(f"will not be {goal} any more: {last}")
                 return FAILED
         time.sleep(max(0.0, min(times.WAIT_POLL, deadline - time.monotonic())))

@@ -42,5 +42,5 @@ def start(env: Mapping[str, str]) -> int:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Before the loop has its own handlers nothing was done that would have to be undone."""
+    """Before the loop has its own handlers this life has done nothing; what a former one left the next one mends."""
     sys.exit(DONE)

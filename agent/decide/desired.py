@@ -39,7 +39,7 @@ from .identify import hidden
 
 # Reasons that wait for a person; every other reason to park passes by itself.
 BLOCKING = frozenset(
-    {"settings", "defect", "identity", "filtered", "ambiguous", "contexts", "scheme", "loopback"}
+    {"settings", "identity", "filtered", "ambiguous", "contexts", "scheme", "loopback", "uid"}
 )
 
 SEARCHING = Trouble("searching", "no UI of this driver is bound", "none needed: a UI is published once bound")
@@ -61,7 +61,13 @@ def fold(world: World, fact: Fact, settings: Settings) -> World:
         known = replace(known, intent=Intent(known.intent.generation + 1, desired))
     if isinstance(desired, Serve):
         known = replace(known, served=True, exposed=_exposed(known, desired))
-    elif known.exposed is not None and known.intent.gone(known.observed):
+    elif (
+        known.exposed is not None
+        and known.intent.gone(known.observed)
+        # Proxies lag behind the slices, so the port is still to be guarded when it is freed a moment later: the
+        # fact of its closing shows it as exposed, the one after that does not.
+        and known.exposed.inode not in world.listeners
+    ):
         known = replace(known, exposed=None)
     return known
 
@@ -139,7 +145,7 @@ def _answered(world: World, fact: Answered, settings: Settings) -> World:
 def _bound(world: World, fact: HookBound, settings: Settings) -> World:
     world = replace(world, hook=HookState.CONNECTED)
     if fact.listener is None:
-        return world
+        return replace(world, told=fact.port)
     inode = fact.listener.inode
     ui = Ui(
         listener=fact.listener,
@@ -154,6 +160,7 @@ def _bound(world: World, fact: HookBound, settings: Settings) -> World:
         listeners={**world.listeners, inode: fact.listener},
         proven=(*others, ui),
         stopping=world.stopping - {inode},
+        told=None,
     )
 
 
@@ -168,6 +175,7 @@ def _stopping(world: World, pid: int) -> World:
     return replace(
         world,
         hook=HookState.CONNECTED,
+        told=None,
         proven=tuple(ui for ui in world.proven if ui.listener.inode not in inodes),
         stopping=world.stopping | inodes,
     )
@@ -288,6 +296,12 @@ def _why_none(world: World, settings: Settings) -> Trouble:
             "loopback",
             f"the UI on port {loopback.port} listens on {loopback.address} only, where no Service leads",
             "let the driver bind its Pod's address: unset SPARK_LOCAL_IP in its container",
+        )
+    if world.told is not None:
+        return Trouble(
+            "uid",
+            f"the driver says that its UI is on port {world.told}, where no socket of uid {settings.driver_uid} listens",
+            "name the driver's user id in SPARK_UI_AGENT_DRIVER_UID",
         )
     return STOPPED if world.served else SEARCHING
 

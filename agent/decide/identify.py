@@ -32,11 +32,12 @@ def usual(port: int) -> bool:
 def candidates(world: World, settings: Settings, ours: frozenset[int] = frozenset()) -> list[Question]:
     """The questions worth asking now, best first; `ours` are the inodes of the agent's own listeners.
 
-    With a connected log hook the port is known. On a shared network it is confirmed all the same.
+    With a connected log hook the port is known; on a shared network it is confirmed all the same. Where the hook
+    has told of no UI, one is looked for: `setLogLevel` may have silenced it since.
     """
     if world.ending is not None or world.ended is not None or world.misconfigured is not None:
         return []
-    if world.hook is HookState.CONNECTED:
+    if world.hook is HookState.CONNECTED and world.proven:
         return _to_confirm(world, settings)
     able = [
         listener

@@ -14,7 +14,7 @@ def ended(pod: Json, settings: Settings) -> str | None:
     after a failure) has not ended either.
     """
     uid = text(pod, "metadata", "uid")
-    if uid and uid != settings.identity.uid:
+    if uid and settings.identity.uid and uid != settings.identity.uid:
         return "another Pod has our name"
     if text(pod, "metadata", "deletionTimestamp"):
         return "the Pod is being deleted"

@@ -94,7 +94,8 @@ def plan(service: Json | None, desired: Desired, settings: Settings, around: Aro
             refusal or useless
         )  # a Service for something else, such as the driver's RPC, is not parked either
     if refusal is not None:
-        return Refuse(refusal) if isinstance(desired, Serve) else Nothing(exposed=here and not around.empty)
+        # What leads here all the same was not made to by us, and is not ours to change.
+        return Refuse(refusal) if isinstance(desired, Serve) else Nothing(exposed=False)
     match desired:
         case Serve() if useless is not None:
             # It was ours, and another has changed it since: what it leads to now is proven by nobody.
@@ -135,7 +136,8 @@ def _create(desired: Serve, settings: Settings, around: Around) -> Step:
         return Refuse(
             Trouble(
                 "service",
-                "no Service has the labels of SPARK_UI_AGENT_SERVICE_LABELS",
+                f"no Service in namespace {settings.identity.namespace} has the labels {_pairs(settings.service_labels)} "
+                "of SPARK_UI_AGENT_SERVICE_LABELS",
                 "create one with these labels",
             )
         )
@@ -234,6 +236,10 @@ def _withdraw(
 def _park(service: Json, settings: Settings, around: Around) -> Patch:
     selected = _replaced(service, {PARKED: settings.identity.uid})
     return _patch(service, {"selector": selected}, _marks(None, settings, "parked"), around)
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def _delete(service: Json) -> Delete:

@@ -85,7 +85,12 @@ class DriverWatch:
         if world.ending is not None:
             return now if self._read_at is None else self._read_at + times.END_POLL_ENDING
         if self._quiet_since is None:
-            return None
+            if self._settings.mode != "plain" or world.proven or not world.served:
+                return None
+            # Another container may run under the driver's uid: its sockets then say nothing of the driver.
+            if self._read_at is None:
+                self._read_at = now
+            return self._read_at + times.PLAIN_POLL
         if self._read_at is None or self._read_at < self._quiet_since:
             return self._quiet_since + times.END_POLL_MIN  # the sockets go a moment before their process
         # Twice as long each time: next at twice the time since the beginning of the silence.

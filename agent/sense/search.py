@@ -87,13 +87,21 @@ class Search:
             if held_back and not likely:
                 continue  # a likely one is starting: leave the others alone
             due = record.due
-            if world.hook is HookState.WAITING and record.asked is None:
+            if record.asked is None and self._hook_may_tell(question, world):
                 due = record.seen + times.HOOK_HEAD_START
             if due <= now:
                 return question, None
             earliest = due if earliest is None else min(earliest, due)
             held_back = held_back or (likely and record.starting)
         return None, earliest
+
+    @staticmethod
+    def _hook_may_tell(question: Question, world: World) -> bool:
+        """True while the bind line of a new listener may be on its way."""
+        told = {ui.listener.inode for ui in world.proven}
+        return world.hook is HookState.WAITING or (
+            world.hook is HookState.CONNECTED and question.listener.inode not in told
+        )
 
     def _older_than_proven(self, question: Question, record: _Record, world: World) -> bool:
         """True where the answer could change nothing: the newest UI is wanted and a newer one is proven.

@@ -128,6 +128,15 @@ def _unknown(env: Mapping[str, str]) -> tuple[str, ...]:
     return ("unknown settings, ignored: " + ", ".join(told),)
 
 
+def _half_seen(identity: Identity) -> tuple[str, ...]:
+    """Without both addresses hostNetwork can't be seen, and with it goes the care that a shared network needs."""
+    if identity.ips and identity.host_ip:
+        return ()
+    return (
+        "POD_IP or HOST_IP is empty, so hostNetwork is not seen; set them by fieldRef status.podIP, status.hostIP",
+    )
+
+
 def _build(found: Mapping[str, object], identity: Identity, env: Mapping[str, str], own_uid: int) -> Settings:
     def text(name: str) -> str:
         return str(found[name] or "")
@@ -172,5 +181,5 @@ def _build(found: Mapping[str, object], identity: Identity, env: Mapping[str, st
         api_url=_api_url(env),
         log_level=text("LOG_LEVEL"),
         log_format=text("LOG_FORMAT"),
-        warnings=_unknown(env),
+        warnings=_unknown(env) + _half_seen(identity),
     )

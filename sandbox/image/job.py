@@ -2,8 +2,9 @@
 
     context[:PORT]  result  executors:N  await:NAME  stop  throw  exit:N  hoard
 
-``PORT`` is asked for as the UI's, whatever was submitted. ``await:NAME`` waits for the file /tmp/NAME, which whoever steers the job makes (`kubectl exec ... touch`). A line is
-the time (seconds of the epoch), the step and what came of it. The file is copied into the image: it needs PySpark alone.
+``PORT`` is asked for as the UI's, whatever was submitted. ``await:NAME`` waits for the file /tmp/NAME, which whoever
+steers the job makes (`kubectl exec ... touch`). A line is the time (seconds of the epoch), the step and what came of it.
+The file is copied into the image: it needs PySpark alone.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
 from sandbox.agent import AgentProcess
@@ -30,10 +30,12 @@ class Bench:
     changes: Changes
 
     @contextlib.asynccontextmanager
-    async def agent(self) -> AsyncIterator[AgentProcess]:
+    async def agent(
+        self, *, env: Mapping[str, str] | None = None, mode: str = "native"
+    ) -> AsyncIterator[AgentProcess]:
         """Run the agent as kubelet would: under the driver's uid, without the log hook."""
         module = measured_agent.module()
-        async with self.scene.agent(uid=UID, module=module, HOOK="off") as agent:
+        async with self.scene.agent(uid=UID, module=module, env=env, HOOK="off", MODE=mode) as agent:
             try:
                 yield agent
             except Exception as error:

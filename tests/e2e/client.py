@@ -15,6 +15,8 @@ from sandbox.page import Page
 PAUSE_SECONDS = 0.05
 # an answer may take longer while a JVM starts, and then is not waited for
 ANSWER_SECONDS = 5.0
+# the first answer of a UI's REST interface, on a busy machine
+SHOWN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -24,25 +26,42 @@ class Asked:
     at: int
     page: Page | None
 
+    @property
+    def shown(self) -> bool:
+        """True where a page came."""
+        return self.page is not None and self.page.status == 200
 
-async def ask(cluster: Cluster, host: str, port: int, path: str) -> Asked:
-    """Ask once, over a connection of its own."""
-    at = time.monotonic_ns()
-    page = None
-    with contextlib.suppress(OSError, http.client.HTTPException):
-        page = await cluster.fetch(host, port, path, seconds=ANSWER_SECONDS)
-    return Asked(at, page)
+
+class Answers:
+    """What a client has asked so far, in order."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self._news = asyncio.Event()
+
+    def add(self, asked: Asked) -> None:
+        """Take one in."""
+        self.asked.append(asked)
+        self._news.set()
+
+    async def until_shown(self, since: int) -> None:
+        """Wait until a request that began after ``since`` got a page. Raises TimeoutError."""
+        async with asyncio.timeout(SHOWN_SECONDS):
+            while not any(one.at > since and one.shown for one in self.asked):
+                self._news.clear()
+                await self._news.wait()
 
 
 @contextlib.asynccontextmanager
-async def asking(
-    cluster: Cluster, host: str, port: int, path: str, asked: list[Asked]
-) -> AsyncIterator[None]:
-    """Ask one Service in a loop while the block lasts, and add each request to ``asked``."""
+async def asking(cluster: Cluster, host: str, port: int, path: str, answers: Answers) -> AsyncIterator[None]:
+    """Ask one Service in a loop while the block lasts, over a new connection each time."""
 
     async def loop() -> None:
         while True:
-            asked.append(await ask(cluster, host, port, path))
+            at, page = time.monotonic_ns(), None
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                page = await cluster.fetch(host, port, path, seconds=ANSWER_SECONDS)
+            answers.add(Asked(at, page))
             await asyncio.sleep(PAUSE_SECONDS)
 
     task = asyncio.create_task(loop())

@@ -1,18 +1,93 @@
-"""One cluster for the whole session; a namespace of its own for each test."""
+"""One cluster for the whole session, and what was lived on it; the tests look at records."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from sandbox.node.cluster import Cluster, started
 from sandbox.node.needs import MissingError, check
-from sandbox.node.submit import create_spark_namespace
+from tests.e2e.admitted import Admitted, live_admitted
+from tests.e2e.harm import (
+    BROKEN_AGENTS,
+    BROKEN_JOBS,
+    Beside,
+    Harmed,
+    Lost,
+    live_beside,
+    live_harmed,
+    live_lost,
+)
+from tests.e2e.lives import (
+    Alone,
+    Deleted,
+    Restarted,
+    Slow,
+    Whole,
+    Worked,
+    live_alone,
+    live_deleted,
+    live_restarted,
+    live_slow,
+    live_whole,
+    live_worked,
+)
+from tests.e2e.pair import Pair, live_pair
+
+T = TypeVar("T")
+
+# a fixture, and its parameter where it has one
+Key = tuple[str, str]
+Life = Callable[[Cluster], Awaitable[object]]
 
 HERE = Path(__file__).parent
+VARIANTS = ("native", "plain", "overlays/random-port")
+PAIRS = ("one", "two")
+# a driver's start is CPU, the rest of its life is waiting
+LIVES_AT_ONCE = 3
+LIFE_SECONDS = 400.0
+
+
+def _variant(variant: str) -> Life:
+    return partial(live_whole, name=variant.rpartition("/")[2], variant=variant)
+
+
+# the longest first
+LIVES: Mapping[Key, Life] = {
+    ("slow", ""): live_slow,
+    **{("pair", number): live_pair for number in PAIRS},
+    ("lost", ""): live_lost,
+    ("restarted", ""): live_restarted,
+    ("admitted", ""): live_admitted,
+    **{("broken_job", case.name): partial(live_beside, case=case) for case in BROKEN_JOBS},
+    **{("whole", variant): _variant(variant) for variant in VARIANTS},
+    **{("broken_agent", case.name): partial(live_harmed, case=case) for case in BROKEN_AGENTS},
+    ("worked", ""): live_worked,
+    ("deleted", ""): live_deleted,
+    ("alone", ""): live_alone,
+}
+
+
+class Outcomes:
+    """What each life recorded, or how it failed."""
+
+    def __init__(self, found: Mapping[Key, object]) -> None:
+        self._found = found
+
+    def of(self, key: Key, kind: type[T]) -> T:
+        """Return what was recorded; raise how it failed."""
+        outcome = self._found[key]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        assert isinstance(outcome, kind)
+        return outcome
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -41,9 +116,56 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         running.__exit__(None, None, None)
 
 
-@pytest.fixture
-async def namespace(cluster: Cluster) -> str:
-    """A namespace with the ServiceAccount ``spark``."""
-    name = f"e2e-{uuid.uuid4().hex[:8]}"
-    await create_spark_namespace(cluster, name)
-    return name
+@pytest.fixture(scope="session")
+def outcomes(request: pytest.FixtureRequest, cluster: Cluster) -> Outcomes:
+    """All lives that the tests of this session ask for."""
+    needed = {
+        (name, getattr(getattr(item, "callspec", None), "params", {}).get(name, ""))
+        for item in request.session.items
+        for name in getattr(item, "fixturenames", ())
+    }
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        return Outcomes(asyncio.run(_live_all(cluster, [key for key in LIVES if key in needed])))
+
+
+async def _live_all(cluster: Cluster, keys: list[Key]) -> dict[Key, object]:
+    room, began, ended = asyncio.Semaphore(LIVES_AT_ONCE), time.monotonic(), 0
+
+    async def live(key: Key) -> object:
+        nonlocal ended
+        async with room:
+            try:
+                async with asyncio.timeout(LIFE_SECONDS):
+                    return await LIVES[key](cluster)
+            finally:
+                ended += 1
+                passed = time.monotonic() - began
+                name = " ".join(filter(None, key))
+                print(f"\ne2e: {name}, {ended} of {len(keys)}, {passed:.0f} s ...", end="", file=sys.stderr)
+
+    outcomes = await asyncio.gather(*map(live, keys), return_exceptions=True)
+    return dict(zip(keys, outcomes, strict=True))
+
+
+def _recorded(kind: type[T], *params: str) -> Callable[..., T]:
+    """Make the fixture of the lives of one kind."""
+
+    @pytest.fixture(scope="session", params=params or None)
+    def record(request: pytest.FixtureRequest, outcomes: Outcomes) -> T:
+        return outcomes.of((str(request.fixturename), str(getattr(request, "param", ""))), kind)
+
+    return record
+
+
+whole = _recorded(Whole, *VARIANTS)
+alone = _recorded(Alone)
+deleted = _recorded(Deleted)
+restarted = _recorded(Restarted)
+worked = _recorded(Worked)
+slow = _recorded(Slow)
+lost = _recorded(Lost)
+admitted = _recorded(Admitted)
+broken_job = _recorded(Beside, *(case.name for case in BROKEN_JOBS))
+broken_agent = _recorded(Harmed, *(case.name for case in BROKEN_AGENTS))
+pair = _recorded(Pair, *PAIRS)

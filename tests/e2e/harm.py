@@ -67,7 +67,7 @@ BROKEN_AGENTS = (
 
 @dataclass(frozen=True)
 class Harmed:
-    """How the job ended, and what the agent had to say; nothing where there was none."""
+    """How a job ended beside the agent, and what the agent had to say."""
 
     ending: Ending
     log: Sequence[str]
@@ -80,10 +80,19 @@ async def live_harmed(cluster: Cluster, case: Case) -> Harmed:
         return Harmed(await scene.ended(), await scene.agent_log())
 
 
-async def live_unharmed(cluster: Cluster, case: Case) -> Harmed:
-    """Do the same job without the agent."""
+@dataclass(frozen=True)
+class Beside:
+    """How one job ended beside the agent, and alone."""
+
+    harmed: Harmed
+    alone: Ending
+
+
+async def live_beside(cluster: Cluster, case: Case) -> Beside:
+    """Do the job twice, with the agent and without."""
+    harmed = await live_harmed(cluster, case)
     async with played(cluster, Plan(f"{case.name}-alone", case.steps, conf=case.conf)) as scene:
-        return Harmed(await scene.ended(), [])
+        return Beside(harmed, await scene.ended())
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from sandbox.apiclient import Object
 from sandbox.capture import Connection, capture
 from sandbox.changes import Change, Route, Routed
 from sandbox.node.cluster import Cluster
-from sandbox.node.containers import container_status, is_running, main_process, terminated
-from sandbox.node.templates import AGENT_CONTAINER
+from sandbox.node.containers import container_status, is_running, main_process, started_at, terminated
+from sandbox.node.templates import AGENT_CONTAINER, agent_container
 from sandbox.page import Page
 from sandbox.pods import DRIVER_CONTAINER
 from sandbox.spark.portwatch import PortWatch, watch_ports
 from sandbox.spark.trace import Listener
-from tests.e2e.client import Asked, asking
+from tests.e2e.client import Answers, Asked, asking
 from tests.e2e.scene import Ending, Plan, Scene, played
 
 CLOSE_SECONDS = 60.0
@@ -138,12 +138,12 @@ async def live_deleted(cluster: Cluster) -> Deleted:
         host = (await scene.kept())["spec"]["clusterIP"]
         await cluster.first_page(host, EXPOSED)
         await scene.driver.until_step("result")
-        asked: list[Asked] = []
+        answers = Answers()
         with cluster.pod_network(address) as network:
             async with (
                 watch_ports(network) as ports,
                 capture(cluster.network) as captured,
-                asking(cluster, host, EXPOSED, "/jobs/", asked),
+                asking(cluster, host, EXPOSED, "/jobs/", answers),
             ):
                 deleted = time.monotonic_ns()
                 where = f"--namespace={scene.namespace}"
@@ -160,7 +160,7 @@ async def live_deleted(cluster: Cluster) -> Deleted:
             parked=parked,
             closed=closed,
             synced=int((synced - _epoch()) * 1e9),
-            asked=asked,
+            asked=answers.asked,
             reached=[one for one in reached if (one.destination, one.port) == (address, port)],
             driver=terminated(last, DRIVER_CONTAINER),
             agent=terminated(last, AGENT_CONTAINER),
@@ -277,6 +277,39 @@ async def live_worked(cluster: Cluster) -> Worked:
     steps = ["context", "executors:1", "result", "stop"]
     async with played(cluster, Plan("worked", steps, "native", executors=1)) as scene:
         return Worked(await scene.ended(), scene.seen.routed(scene.service))
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A job whose agent gets a hundredth of a CPU. Instants are seconds of the epoch.
+
+    ``written`` is when the hook's file stood, ``started`` when the driver's process was.
+    """
+
+    written: float
+    started: float
+    log: Sequence[str]
+    ending: Ending
+
+
+async def live_slow(cluster: Cluster) -> Slow:
+    """Publish in the end, then stop the context."""
+
+    def throttle(pod: Object) -> None:
+        agent_container(pod)["resources"]["limits"]["cpu"] = "10m"
+
+    async with played(cluster, Plan("slow", STEPS, "native", throttle)) as scene:
+        address = await scene.running()
+        pod = await scene.driver.until("Running")
+        started = started_at(main_process(pod, DRIVER_CONTAINER)) + _epoch()
+        await scene.driver.until_step("result")
+        await scene.routed(address)
+        argv = ["stat", "--format=%.9Y", HOOK_FILE]
+        written = await cluster.execute(scene.namespace, scene.driver.pod, DRIVER_CONTAINER, argv)
+        for step in ("stop", "end"):
+            await scene.driver.steer(step)
+        ending = await scene.ended()
+        return Slow(float(written), started, await scene.agent_log(), ending)
 
 
 def _closed(ports: dict[str, Listener], port: int) -> int | None:

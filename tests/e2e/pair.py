@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from sandbox.node.cluster import Cluster
 from sandbox.node.submit import create_spark_namespace
 from sandbox.spark.portwatch import watch_ports
 from sandbox.spark.trace import Listener
-from tests.e2e.client import Asked, asking
+from tests.e2e.client import Answers, Asked, asking
 from tests.e2e.scene import ROUTED_SECONDS, Ending, Plan, Scene, played_in
 
 APPLICATIONS = "/api/v1/applications"
@@ -36,7 +37,7 @@ class Side:
 
     def shown(self) -> set[str]:
         """Return the names of the applications that the client was shown."""
-        lists = [one.page.json() for one in self.asked if one.page is not None and one.page.status == 200]
+        lists = [one.page.json() for one in self.asked if one.page is not None and one.shown]
         return {str(each["name"]) for listed in lists if isinstance(listed, list) for each in listed}
 
 
@@ -69,19 +70,22 @@ async def live_pair(cluster: Cluster) -> Pair:
         asked_second = await stack.enter_async_context(_asked_from_the_start(cluster, second))
         await _led(second, 4041)
 
+        for asked in (asked_first, asked_second):
+            await asked.until_shown(0)
         await first.driver.steer("stop")
         # the agent keeps the port for a while, so that nobody appears behind its Service
         await ports.until(_is_free, LOOK_SECONDS, "the end of the guard of port 4040")
         await second.driver.steer("next")
         await _led(second, 4040)
+        await asked_second.until_shown(time.monotonic_ns())
         await second.driver.steer("stop")
         await seen.until_routed(second.service, set(), LOOK_SECONDS)
         for scene in (first, second):
             await scene.driver.steer("end")
         endings = [await first.ended(), await second.ended()]
         return Pair(
-            Side("left", seen.routed(first.service), asked_first, endings[0]),
-            Side("right", seen.routed(second.service), asked_second, endings[1]),
+            Side("left", seen.routed(first.service), asked_first.asked, endings[0]),
+            Side("right", seen.routed(second.service), asked_second.asked, endings[1]),
         )
 
 
@@ -103,9 +107,9 @@ async def _led(scene: Scene, port: int) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _asked_from_the_start(cluster: Cluster, scene: Scene) -> AsyncIterator[list[Asked]]:
+async def _asked_from_the_start(cluster: Cluster, scene: Scene) -> AsyncIterator[Answers]:
     """Ask a Service from the moment at which it has an address, while the block lasts."""
-    every: list[Asked] = []
+    every = Answers()
 
     async def ask() -> None:
         await scene.seen.until(lambda seen: bool(seen.of_service(scene.service)), ROUTED_SECONDS)

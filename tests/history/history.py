@@ -55,6 +55,7 @@ class History:
         self.promises = Promises(self.cluster, self.node, lambda: self.life, lambda: self.rivals_own)
         self.weather = Weather(self.chance, self.wire, self.promises)
         self.wire.admit = self.promises.arrives
+        self.former = False  # an agent has run in this Pod before
         self.life: Life | None = None
         self._lives = AsyncExitStack()
         self._jobs: set[asyncio.Task[None]] = set()
@@ -221,7 +222,8 @@ class History:
     async def agent_starts(self) -> None:
         if self.life is None:
             self.promises.say("the agent starts")
-            life = alive(self.wire, seed=self.chance.randrange(2**32))
+            life = alive(self.wire, seed=self.chance.randrange(2**32), former=self.former)
+            self.former = True
             self.life = await self._lives.enter_async_context(life)
             self.life.watch = self._guard
             self._tell(Scanned(self.node.listeners()))

@@ -18,13 +18,15 @@ from tests.support.wire import Wire
 class Life:
     """From start to crash. `told` are the Observed in their order."""
 
-    def __init__(self, api: Api, settings: Settings, *, seed: int = 0) -> None:
+    def __init__(self, api: Api, settings: Settings, *, seed: int = 0, former: bool = False) -> None:
         self.settings = settings
         self.world = initial()
         self.told: list[Observed] = []
         self.watch: Callable[[], None] = lambda: None  # called after each fact
         self._news = asyncio.Event()
-        self.reconciler = Reconciler(api, settings, lambda: self.world.intent, self.tell, Random(seed))
+        self.reconciler = Reconciler(
+            api, settings, lambda: self.world.intent, self.tell, Random(seed), former=former
+        )
 
     @property
     def state(self) -> State:
@@ -86,9 +88,11 @@ def _settings_of(api: Api) -> Settings:
 
 
 @asynccontextmanager
-async def alive(api: Api, settings: Settings | None = None, *, seed: int = 0) -> AsyncIterator[Life]:
+async def alive(
+    api: Api, settings: Settings | None = None, *, seed: int = 0, former: bool = False
+) -> AsyncIterator[Life]:
     """A life that ends, as by a crash, with the block; a defect in the reconciler is raised here."""
-    life = Life(api, settings or _settings_of(api), seed=seed)
+    life = Life(api, settings or _settings_of(api), seed=seed, former=former)
     task = asyncio.ensure_future(life.reconciler.run())
     try:
         yield life

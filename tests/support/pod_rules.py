@@ -62,6 +62,7 @@ def mounts(container: Object) -> dict[str, Object]:
 def settings(container: Object, driver_name: str = "spark-kubernetes-driver") -> Settings:
     """What the agent makes of a container's variables, in a Pod like any other; raises SettingsError."""
     given = {"metadata.name": "job-driver", "metadata.namespace": "team", "metadata.uid": "u-1"}
+    given |= {"status.podIP": "10.1.0.1", "status.hostIP": "192.0.2.1"}
     told = {
         one["name"]: given.get(one["valueFrom"]["fieldRef"]["fieldPath"], "")
         for one in container["env"]

@@ -178,7 +178,8 @@ async def test_wait_for_an_agent_that_is_not_there_yet(env: dict[str, str]) -> N
 async def test_wait_gives_up_where_it_can_not_be_reached_any_more(
     env: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with agent(env, WAITING, replace(PARKED, state=PARKED.state.DRAINING)):
+    between = replace(PARKED, state=PARKED.state.DRAINING)
+    async with agent(env, WAITING, between, replace(between, reason="draining")):
         assert await command(env, "wait", "--timeout", "20") == 1
     assert "will not be published any more: draining" in capsys.readouterr().err
 

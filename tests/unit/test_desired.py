@@ -151,7 +151,7 @@ ROWS = [
     Row("the driver's log tells the port", [(bound(39001), "39001/http/hook")]),
     Row(
         "the log tells a port where nothing listens",
-        [(bound(39001, listening=False), "park:searching")],
+        [(bound(39001, listening=False), "park:uid"), (HookStopping(7), "park:searching")],
     ),
     Row(
         "the hook proves what REST had proven: the stronger proof stands",

@@ -203,6 +203,16 @@ def test_a_connected_hook_leaves_nothing_to_ask() -> None:
     assert candidates(fold(found, HookBound(1, ui.port, Scheme.HTTP, ui), POD), POD) == []
 
 
+def test_a_context_that_the_hook_does_not_tell_of_is_looked_for() -> None:
+    """After setLogLevel("WARN") the next context's bind line is never logged."""
+    first, second = listener(4040), listener(4040)
+    now = fold(fold(world(first), HookReady(), POD), HookBound(1, 4040, Scheme.HTTP, first), POD)
+    now = fold(now, Scanned(frozenset()), POD)
+    now = fold(now, Scanned(frozenset({second})), POD)
+
+    assert candidates(now, POD) == [Question(second, Scheme.HTTP)]
+
+
 def test_on_a_shared_network_what_the_hook_named_is_confirmed_and_nothing_else_is_asked() -> None:
     ui, other = listener(45123), listener(4040)
     found = fold(world(ui, other), HookBound(1, ui.port, Scheme.HTTPS, ui), NODE)

@@ -301,12 +301,26 @@ async def test_the_service_is_found_by_labels() -> None:
         await asyncio.sleep(1)
         assert cluster.ports("found") == {39001}
 
+        # Another one with these labels, and ours without: what leads here stays ours to withdraw.
         cluster.add_service(service(), name="another")
-        life.tell(bound(39002))
+        life.tell(HookStopping(7))
+        await life.withdrawn()
+        assert cluster.ports("found") == set()
+
+
+@virtual
+async def test_of_several_services_with_the_labels_none_is_taken() -> None:
+    cluster = Cluster()
+    cluster.add_service(service(), name="found")
+    cluster.add_service(service(), name="another")
+    wire = Wire(cluster, settings(uid=cluster.uid, SERVICE_LABELS="k=v"))
+    async with alive(wire) as life:
+        life.tell(bound(39001))
         await life.settled()
         blocked = life.told[-1].blocked
         assert blocked is not None
         assert "another, found" in blocked.found
+        assert wire.writes == []
 
 
 @virtual

@@ -385,13 +385,10 @@ def test_what_never_led_here_is_not_touched_when_parking(
     assert plan(live, wanted, settings(), AROUND) == Nothing(exposed=False)
 
 
-def test_a_service_that_leads_here_but_is_held_by_another_is_said_to_lead_here_until_the_slices_say_no() -> (
-    None
-):
+def test_a_service_that_leads_here_but_is_held_by_another_is_not_waited_for() -> None:
     live = service(selector={"uid-tag": "drv-1"}, annotations={"spark-ui-agent/holder": "drv-2/u2"})
 
-    assert plan(live, PARK, settings(), AROUND) == Nothing(exposed=True)
-    assert plan(live, PARK, settings(), replace(AROUND, empty=True)) == Nothing(exposed=False)
+    assert plan(live, PARK, settings(), AROUND) == Nothing(exposed=False)
 
 
 @pytest.mark.parametrize(

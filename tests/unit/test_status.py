@@ -24,7 +24,6 @@ from tests.support.make import APP, answered, bound, ours, scan, settings
 
 ADOPT = Trouble("adopt", "Service ui selects app=x", "let its selector match")
 SETTINGS = Trouble("settings", "SPARK_UI_AGENT_EXPOSE is '0'", "correct it")
-DEFECT = Trouble("defect", "search failed", "report it")
 
 
 def world_of(*facts: Fact) -> World:
@@ -75,7 +74,6 @@ def world_of(*facts: Fact) -> World:
             [scan(4040), answered(4040, Taken.STARTING)], State.WAITING, "starting", id="it will pass"
         ),
         pytest.param([Misconfigured(SETTINGS)], State.BLOCKED, "settings", id="bad settings"),
-        pytest.param([Misconfigured(DEFECT)], State.BLOCKED, "defect", id="a defect of ours"),
         pytest.param([bound(4040), Draining("SIGTERM")], State.DRAINING, "draining", id="told to go"),
         pytest.param(
             [bound(4040), Draining("SIGTERM"), Observed(2, routed=True)],

@@ -1,0 +1,26 @@
+"""``kubectl delete pod`` of a running driver: nobody meets a closed port but while kube-proxy has not heard."""
+
+from __future__ import annotations
+
+from tests.e2e.lives import Deleted
+
+SIGTERM_STATUS = 143
+
+
+def test_it_is_parked_before_the_ui_closes(deleted: Deleted) -> None:
+    assert deleted.deleted < deleted.parked < deleted.closed
+
+
+def test_the_grace_period_is_not_used_up(deleted: Deleted) -> None:
+    assert deleted.left > 0
+    assert (deleted.driver["exitCode"], deleted.agent["exitCode"]) == (SIGTERM_STATUS, 0)
+
+
+def test_no_request_reaches_a_closed_port_once_kube_proxy_knows(deleted: Deleted) -> None:
+    assert [one for one in deleted.reached if one.opened_at > deleted.synced] == []
+
+
+def test_the_client_asked_before_and_after(deleted: Deleted) -> None:
+    assert any(one.shown for one in deleted.asked)
+    assert any(one.at > deleted.synced for one in deleted.asked)
+    assert any(one.opened_at < deleted.parked for one in deleted.reached)

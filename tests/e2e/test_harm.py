@@ -1,0 +1,44 @@
+"""Whatever breaks, the job's own result is the same as without the agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.harm import Beside, Harmed, Lost
+from tests.e2e.lives import Alone
+from tests.e2e.scene import Ending
+
+# what the agent says of what is wrong with it
+COMPLAINTS = {"settings": "SPARK_UI_AGENT_EXPOSE", "rights": "403", "server": "unreachable"}
+
+
+def _outcome(ending: Ending) -> tuple[str, int, str, str]:
+    return ending.phase, ending.exit_code, ending.reason, ending.steps.get("result", "")
+
+
+def test_a_job_that_breaks_breaks_as_without_the_agent(broken_job: Beside) -> None:
+    assert broken_job.alone.phase == "Failed"
+    assert _outcome(broken_job.harmed.ending) == _outcome(broken_job.alone)
+
+
+def test_each_job_broke_as_it_should(broken_job: Beside, request: pytest.FixtureRequest) -> None:
+    told = broken_job.alone.exit_code, broken_job.alone.reason
+    expected = {"oom": (137, "OOMKilled"), "image": (2, "Error"), "early": (3, "Error")}
+    assert told == expected[request.node.callspec.params["broken_job"]]
+
+
+def test_an_agent_that_cannot_work_changes_nothing(broken_agent: Harmed, alone: Alone) -> None:
+    assert _outcome(broken_agent.ending) == _outcome(alone.ending)
+
+
+def test_the_agent_says_what_is_wrong(broken_agent: Harmed, request: pytest.FixtureRequest) -> None:
+    complaint = COMPLAINTS[request.node.callspec.params["broken_agent"]]
+    assert any(complaint in line for line in broken_agent.log), broken_agent.log
+
+
+def test_an_agent_that_is_ended_for_its_memory_and_then_held_back_changes_nothing(
+    lost: Lost, alone: Alone
+) -> None:
+    assert lost.reasons == ["OOMKilled", "Error"]
+    assert lost.waiting == "CrashLoopBackOff"
+    assert _outcome(lost.ending) == _outcome(alone.ending)
