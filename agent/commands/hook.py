@@ -13,6 +13,10 @@ from ..settings import SettingsError, load
 from . import DONE, complain
 
 
+class TooLongError(Exception):
+    """Time is up. No OSError, of which TimeoutError is one: the writing of files takes those for its own."""
+
+
 class NeverFails:
     """Turns any error into one line on stderr: without the hook the agent still finds the UI by itself."""
 
@@ -33,7 +37,7 @@ class NeverFails:
 
 
 def _too_long(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise TimeoutError(f"not done within {times.INSTALL:g} s")
+    raise TooLongError(f"not done within {times.INSTALL:g} s")
 
 
 def install_hook(env: Mapping[str, str]) -> int:

@@ -182,7 +182,9 @@ def started() -> Iterator[Cluster]:
     archives()
     with command_running(["sandbox.node"], START_SECONDS) as (kubeconfig, pid):
         cluster = Cluster(kubeconfig, pid, folder)
+        # opened while the node is there: it may be gone in the end
+        network = cluster.network
         try:
             yield cluster
         finally:
-            cluster.network.close()
+            network.close()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from sandbox.node.cluster import Cluster
@@ -44,12 +44,16 @@ class Answers:
         self.asked.append(asked)
         self._news.set()
 
-    async def until_shown(self, since: int) -> None:
-        """Wait until a request that began after ``since`` got a page. Raises TimeoutError."""
+    async def until(self, holds: Callable[[Asked], bool]) -> None:
+        """Wait until ``holds`` for one of the requests. Raises TimeoutError."""
         async with asyncio.timeout(SHOWN_SECONDS):
-            while not any(one.at > since and one.shown for one in self.asked):
+            while not any(map(holds, self.asked)):
                 self._news.clear()
                 await self._news.wait()
+
+    async def until_shown(self, since: int) -> None:
+        """Wait until a request that began after ``since`` got a page. Raises TimeoutError."""
+        await self.until(lambda one: one.at > since and one.shown)
 
 
 @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sandbox.apiclient import Object
 from sandbox.image.images import AGENT
 from sandbox.node.cluster import Cluster, KubectlError
-from sandbox.node.containers import container_status
+from sandbox.node.containers import container_status, terminated
 from sandbox.node.templates import AGENT_CONTAINER, agent_container, set_variable
 from tests.e2e.lives import kill_agent, until_restarted
 from tests.e2e.scene import Adjust, Ending, Plan, Scene, played
@@ -67,17 +67,20 @@ BROKEN_AGENTS = (
 
 @dataclass(frozen=True)
 class Harmed:
-    """How a job ended beside the agent, and what the agent had to say."""
+    """How a job ended beside the agent, what the agent had to say, and its own exit code."""
 
     ending: Ending
     log: Sequence[str]
+    agent_status: int
 
 
 async def live_harmed(cluster: Cluster, case: Case) -> Harmed:
     """Do the job beside the agent."""
     plan = Plan(case.name, case.steps, "native", case.adjust, conf=case.conf)
     async with played(cluster, plan) as scene:
-        return Harmed(await scene.ended(), await scene.agent_log())
+        pod = await scene.driver.until("Succeeded", "Failed")
+        agent_status = terminated(pod, AGENT_CONTAINER)["exitCode"]
+        return Harmed(await scene.ended(), await scene.agent_log(), agent_status)
 
 
 @dataclass(frozen=True)

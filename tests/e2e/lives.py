@@ -150,16 +150,18 @@ async def live_deleted(cluster: Cluster) -> Deleted:
                 await cluster.run_kubectl("delete", "pod", where, scene.driver.pod, "--wait=false")
                 closed = await _closing(ports, port)
                 parked = await scene.seen.until_routed(scene.service, set())
-                synced = await cluster.proxy_synced(parked / 1e9 + _epoch())
+                synced = await cluster.proxy_synced(parked / 1e9 + _epoch()) - _epoch()
                 last = await scene.driver.until_pod(_all_ended)
                 await scene.until_gone()
                 gone = time.time()
+                # a request that met the Pod's end may be stuck for a while
+                await answers.until(lambda one: one.at > synced * 1e9)
                 reached = captured.connections()
         return Deleted(
             deleted=deleted,
             parked=parked,
             closed=closed,
-            synced=int((synced - _epoch()) * 1e9),
+            synced=int(synced * 1e9),
             asked=answers.asked,
             reached=[one for one in reached if (one.destination, one.port) == (address, port)],
             driver=terminated(last, DRIVER_CONTAINER),

@@ -9,7 +9,7 @@ from tests.e2e.lives import Alone
 from tests.e2e.scene import Ending
 
 # what the agent says of what is wrong with it
-COMPLAINTS = {"settings": "SPARK_UI_AGENT_EXPOSE", "rights": "403", "server": "unreachable"}
+COMPLAINTS = {"settings": "SPARK_UI_AGENT_EXPOSE", "rights": "403", "server": "Cannot connect"}
 
 
 def _outcome(ending: Ending) -> tuple[str, int, str, str]:
@@ -29,6 +29,7 @@ def test_each_job_broke_as_it_should(broken_job: Beside, request: pytest.Fixture
 
 def test_an_agent_that_cannot_work_changes_nothing(broken_agent: Harmed, alone: Alone) -> None:
     assert _outcome(broken_agent.ending) == _outcome(alone.ending)
+    assert broken_agent.agent_status == 0, "it ended by itself, within the Pod's grace period"
 
 
 def test_the_agent_says_what_is_wrong(broken_agent: Harmed, request: pytest.FixtureRequest) -> None:
