@@ -323,7 +323,7 @@ def test_what_hangs_in_install_hook_is_ended_and_any_error_is_one_line(
     with NeverFails():
         raise KeyError("x")
     assert capsys.readouterr().err.splitlines() == [
-        "spark-ui-agent: no log hook: TimeoutError: not done within 0.05 s; "
+        "spark-ui-agent: no log hook: TooLongError: not done within 0.05 s; "
         "the UI is found by its listening socket instead",
         "spark-ui-agent: no log hook: KeyError: 'x'; the UI is found by its listening socket instead",
     ]
