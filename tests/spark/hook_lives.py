@@ -73,7 +73,7 @@ class Life:
         await self.agent.exited()
         self.agent = await self.agents.enter_async_context(
             self.scene.agent(
-                uid=SPARK_UID, directory=self.directory, module=module, **{"HOOK": "on", **settings}
+                uid=SPARK_UID, directory=self.directory, module=module, env=None, **{"HOOK": "on", **settings}
             )
         )
         await self.agent.state("waiting")
@@ -119,7 +119,9 @@ async def life(
         captured = await stack.enter_async_context(capture(network))
         directory = scene.folder / "run"
         agent = await stack.enter_async_context(
-            scene.agent(uid=SPARK_UID, directory=directory, module=module, **{"HOOK": "on", **settings})
+            scene.agent(
+                uid=SPARK_UID, directory=directory, module=module, env=None, **{"HOOK": "on", **settings}
+            )
         )
         await agent.state("waiting")
         yield Life(scene, network, changes, captured, directory, agent, stack)
