@@ -29,8 +29,8 @@ demo: setup ## a real Spark driver, its UI found and published, parked at its en
 	$(RUN) -m sandbox.demo $(if $(CLUSTER),--cluster $(CLUSTER))
 
 .PHONY: test
-test: setup ## everything, real parts included
-	$(PYTEST) --cov --cov-report=term
+test: setup ## everything, real parts included; the real node has a target of its own, e2e
+	$(PYTEST) --cov --cov-report=term --ignore=tests/e2e
 
 .PHONY: test-fast
 test-fast: setup ## without the real control plane and without Spark
