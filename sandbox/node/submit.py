@@ -94,7 +94,9 @@ class Submitted:
         ending = asyncio.create_task(self._process.wait())
         try:
             await asyncio.wait([waiting, ending], return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done() and not (await get_pods(self.cluster, self.namespace, only)):
+            gone = not waiting.done() and not await get_pods(self.cluster, self.namespace, only)
+            # it may have been seen meanwhile
+            if gone and not waiting.done():
                 raise SubmitError(f"spark-submit ended with {self._process.returncode}:\n{self.said[-2000:]}")
             (pod,) = await waiting
         finally:
@@ -129,15 +131,29 @@ class Submitted:
         await self.cluster.execute(self.namespace, self.pod, DRIVER_CONTAINER, ["touch", f"/tmp/{step}"])
 
 
-def steps_of(lines: Sequence[str]) -> dict[str, str]:
-    """Return what came of each step that a job has printed, of the last one where it did a step twice."""
-    came: dict[str, str] = {}
+@dataclass(frozen=True)
+class Step:
+    """A step that a job has done: when, in seconds of the epoch, and what came of it."""
+
+    at: float
+    name: str
+    came: str
+
+
+def steps_in(lines: Sequence[str]) -> list[Step]:
+    """Return the steps that a job has told in its log, in order."""
+    steps = []
     for line in lines:
         # the node's time, the job's own, the step, what came of it
         match line.split(maxsplit=3):
             case [_, own, name, *rest] if name in STEPS and _is_time(own):
-                came[name] = rest[0] if rest else ""
-    return came
+                steps.append(Step(float(own), name, rest[0] if rest else ""))
+    return steps
+
+
+def steps_of(lines: Sequence[str]) -> dict[str, str]:
+    """Return what came of each step, of the last one where a step was done twice."""
+    return {step.name: step.came for step in steps_in(lines)}
 
 
 def _is_time(word: str) -> bool:

@@ -59,13 +59,14 @@ def _variant(variant: str) -> Life:
     return partial(live_whole, name=variant.rpartition("/")[2], variant=variant)
 
 
-# the longest first
+# the longest first, and no pair beside another
 LIVES: Mapping[Key, Life] = {
     ("slow", ""): live_slow,
-    **{("pair", number): live_pair for number in PAIRS},
+    ("pair", PAIRS[0]): live_pair,
     ("lost", ""): live_lost,
     ("restarted", ""): live_restarted,
     ("admitted", ""): live_admitted,
+    ("pair", PAIRS[1]): live_pair,
     **{("broken_job", case.name): partial(live_beside, case=case) for case in BROKEN_JOBS},
     **{("whole", variant): _variant(variant) for variant in VARIANTS},
     **{("broken_agent", case.name): partial(live_harmed, case=case) for case in BROKEN_AGENTS},

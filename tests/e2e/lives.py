@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sandbox.apiclient import Object
 from sandbox.capture import Connection, capture
-from sandbox.changes import Change, Route, Routed
+from sandbox.changes import Change, Changes, Route, Routed
 from sandbox.node.cluster import Cluster
 from sandbox.node.containers import container_status, is_running, main_process, started_at, terminated
 from sandbox.node.templates import AGENT_CONTAINER, agent_container
@@ -28,6 +28,8 @@ CLOSE_SECONDS = 60.0
 HOOK_FILE = "/run/spark-ui-agent/hook.xml"
 STEPS = ("context", "result", "await:stop", "stop", "await:end")
 EXPOSED = 4040
+# the only key of a parked Service's selector
+PARKED = "spark-ui-agent/parked"
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,9 @@ async def _end(scene: Scene) -> float:
 class Deleted:
     """A driver Pod that was deleted while its UI was asked for in a loop.
 
-    ``synced`` is when kube-proxy had rules without it. ``reached`` are the connections to the UI's port that left the
-    node for the Pod. ``left`` is how much of the grace period (seconds) was left when the Pod was gone.
+    ``parked`` is when the Service was, ``synced`` when kube-proxy had rules that know. ``reached`` are the connections
+    to the UI's port that left the node for the Pod. ``left`` is what was left of the grace period (seconds) when the Pod
+    was gone.
     """
 
     deleted: int
@@ -145,13 +148,14 @@ async def live_deleted(cluster: Cluster) -> Deleted:
                 capture(cluster.network) as captured,
                 asking(cluster, host, EXPOSED, "/jobs/", answers),
             ):
+                ending = asyncio.create_task(scene.driver.until_pod(_all_ended))
                 deleted = time.monotonic_ns()
                 where = f"--namespace={scene.namespace}"
                 await cluster.run_kubectl("delete", "pod", where, scene.driver.pod, "--wait=false")
                 closed = await _closing(ports, port)
-                parked = await scene.seen.until_routed(scene.service, set())
+                parked = await _parked_since(scene, deleted)
                 synced = await cluster.proxy_synced(parked / 1e9 + _epoch()) - _epoch()
-                last = await scene.driver.until_pod(_all_ended)
+                last = await ending
                 await scene.until_gone()
                 gone = time.time()
                 # a request that met the Pod's end may be stuck for a while
@@ -168,6 +172,21 @@ async def live_deleted(cluster: Cluster) -> Deleted:
             agent=terminated(last, AGENT_CONTAINER),
             left=datetime.fromisoformat(last["metadata"]["deletionTimestamp"]).timestamp() - gone,
         )
+
+
+async def _parked_since(scene: Scene, since: int) -> int:
+    """Wait until the agent has parked the Service; return when.
+
+    Its slice does not tell: a Pod that is being deleted is not ready there, and kube-proxy still serves it where no
+    other is.
+    """
+
+    def parked(seen: Changes) -> list[int]:
+        changes = seen.of_service(scene.service)
+        return [one.at for one in changes if one.at > since and PARKED in one.object["spec"]["selector"]]
+
+    await scene.seen.until(lambda seen: bool(parked(seen)))
+    return parked(scene.seen)[0]
 
 
 def _all_ended(pod: Object) -> bool:

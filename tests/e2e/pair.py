@@ -20,6 +20,8 @@ from tests.e2e.scene import ROUTED_SECONDS, Ending, Plan, Scene, played_in
 APPLICATIONS = "/api/v1/applications"
 CONTEXT = "context:4040"
 LOOK_SECONDS = 60.0
+# the node has one network, on which each pair has to be alone
+_NODE_NETWORK = asyncio.Lock()
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,15 @@ class Pair:
 
 
 async def live_pair(cluster: Cluster) -> Pair:
-    """The second gets 4041; the first stops; the second's next context takes the port that the first had."""
+    """The second gets 4041; the first stops; the second's next context takes the port that the first had.
+
+    One pair after the other, however many are asked for at once.
+    """
+    async with _NODE_NETWORK:
+        return await _live_pair(cluster)
+
+
+async def _live_pair(cluster: Cluster) -> Pair:
     namespace = f"pair-{uuid.uuid4().hex[:6]}"
     await create_spark_namespace(cluster, namespace)
     async with contextlib.AsyncExitStack() as stack:
