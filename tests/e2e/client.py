@@ -26,11 +26,6 @@ class Asked:
     at: int
     page: Page | None
 
-    @property
-    def shown(self) -> bool:
-        """True where a page came."""
-        return self.page is not None and self.page.status == 200
-
 
 class Answers:
     """What a client has asked so far, in order."""
@@ -50,10 +45,6 @@ class Answers:
             while not any(map(holds, self.asked)):
                 self._news.clear()
                 await self._news.wait()
-
-    async def until_shown(self, since: int) -> None:
-        """Wait until a request that began after ``since`` got a page. Raises TimeoutError."""
-        await self.until(lambda one: one.at > since and one.shown)
 
 
 @contextlib.asynccontextmanager

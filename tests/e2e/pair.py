@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sandbox.changes import Routed, recording
 from sandbox.node.cluster import Cluster
 from sandbox.node.submit import create_spark_namespace
+from sandbox.page import Page
 from sandbox.spark.portwatch import watch_ports
 from sandbox.spark.trace import Listener
 from tests.e2e.client import Answers, Asked, asking
@@ -39,8 +40,7 @@ class Side:
 
     def shown(self) -> set[str]:
         """Return the names of the applications that the client was shown."""
-        lists = [one.page.json() for one in self.asked if one.page is not None and one.shown]
-        return {str(each["name"]) for listed in lists if isinstance(listed, list) for each in listed}
+        return {name for one in self.asked if one.page is not None for name in _applications(one.page)}
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,14 @@ async def _live_pair(cluster: Cluster) -> Pair:
         await _led(second, 4041)
 
         for asked in (asked_first, asked_second):
-            await asked.until_shown(0)
+            await asked.until(_lists)
         await first.driver.steer("stop")
         # the agent keeps the port for a while, so that nobody appears behind its Service
         await ports.until(_is_free, LOOK_SECONDS, "the end of the guard of port 4040")
         await second.driver.steer("next")
         await _led(second, 4040)
-        await asked_second.until_shown(time.monotonic_ns())
+        moved = time.monotonic_ns()
+        await asked_second.until(lambda one: one.at > moved and _lists(one))
         await second.driver.steer("stop")
         await seen.until_routed(second.service, set(), LOOK_SECONDS)
         for scene in (first, second):
@@ -97,6 +98,19 @@ async def _live_pair(cluster: Cluster) -> Pair:
             Side("left", seen.routed(first.service), asked_first.asked, endings[0]),
             Side("right", seen.routed(second.service), asked_second.asked, endings[1]),
         )
+
+
+def _lists(asked: Asked) -> bool:
+    return asked.page is not None and bool(_applications(asked.page))
+
+
+def _applications(page: Page) -> list[str]:
+    """Return the names of the applications that a page lists; a UI that starts up lists none."""
+    try:
+        listed = page.json()
+    except ValueError:
+        return []
+    return [str(one["name"]) for one in listed] if isinstance(listed, list) else []
 
 
 def _plan(name: str, number: int, steps: Sequence[str]) -> Plan:
@@ -138,5 +152,6 @@ async def _asked_from_the_start(cluster: Cluster, scene: Scene) -> AsyncIterator
 
 
 def _is_free(listeners: dict[str, Listener]) -> bool | None:
-    taken = [one for one in listeners.values() if one.socket.port == 4040 and one.closed_at is None]
-    return None if taken else True
+    """True when 4040 has been the first one's UI, then its agent's guard, and is nobody's now; else None."""
+    ends = [one.closed_at for one in listeners.values() if one.socket.port == 4040]
+    return True if len(ends) > 1 and None not in ends else None

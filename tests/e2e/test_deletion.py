@@ -21,6 +21,6 @@ def test_no_request_reaches_a_closed_port_once_kube_proxy_knows(deleted: Deleted
 
 
 def test_the_client_asked_before_and_after(deleted: Deleted) -> None:
-    assert any(one.shown for one in deleted.asked)
+    assert any(one.page is not None and one.page.status == 200 for one in deleted.asked)
     assert any(one.at > deleted.synced for one in deleted.asked)
     assert any(one.opened_at < deleted.parked for one in deleted.reached)
