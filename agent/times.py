@@ -62,4 +62,4 @@ DISCOVER = 30.0  # `discover` alone may ask a few possible UIs, one after the ot
 WAIT_DEFAULT = 300.0  # `wait`: a driver's start with its image pulled takes a minute or two
 WAIT_POLL = 0.2  # between two looks of `wait`
 EVENT = 5.0  # one Event; nothing waits for it
-INSTALL = 60.0  # `install-hook` takes 0.1 s of CPU, which is 20 s beside a starting agent where the limit is 10m
+INSTALL = 60.0  # `install-hook` takes 0.1 s of CPU: 20 s beside a starting agent under a limit of 10m

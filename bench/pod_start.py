@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from sandbox.node.cluster import Cluster, started
 from sandbox.node.containers import main_process, started_at
-from sandbox.node.submit import steps_in
+from sandbox.node.steps import steps_in
 from sandbox.pods import DRIVER_CONTAINER
 from tests.e2e.scene import Plan, played
 

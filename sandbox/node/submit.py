@@ -15,9 +15,9 @@ from sandbox import launch
 from sandbox.apiclient import Object
 from sandbox.components import SERVICE_IP
 from sandbox.image.images import SPARK_VERSION
-from sandbox.image.job import STEPS
 from sandbox.image.spark import JOB, spark_name
 from sandbox.node.cluster import Cluster
+from sandbox.node.steps import steps_of
 from sandbox.pods import DRIVER_CONTAINER, create_namespace, pods
 from sandbox.spark.install import spark_home
 from sandbox.spark.java import java_home
@@ -129,35 +129,6 @@ class Submitted:
     async def steer(self, step: str) -> None:
         """Let the job go on from its step ``await:...``."""
         await self.cluster.execute(self.namespace, self.pod, DRIVER_CONTAINER, ["touch", f"/tmp/{step}"])
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step that a job has done: when, in seconds of the epoch, and what came of it."""
-
-    at: float
-    name: str
-    came: str
-
-
-def steps_in(lines: Sequence[str]) -> list[Step]:
-    """Return the steps that a job has told in its log, in order."""
-    steps = []
-    for line in lines:
-        # the node's time, the job's own, the step, what came of it
-        match line.split(maxsplit=3):
-            case [_, own, name, *rest] if name in STEPS and _is_time(own):
-                steps.append(Step(float(own), name, rest[0] if rest else ""))
-    return steps
-
-
-def steps_of(lines: Sequence[str]) -> dict[str, str]:
-    """Return what came of each step, of the last one where a step was done twice."""
-    return {step.name: step.came for step in steps_in(lines)}
-
-
-def _is_time(word: str) -> bool:
-    return word.replace(".", "", 1).isdecimal()
 
 
 async def get_pods(cluster: Cluster, namespace: str, query: Mapping[str, str]) -> list[Object]:

@@ -15,6 +15,7 @@ import pytest
 from sandbox.node.cluster import Cluster, started
 from sandbox.node.needs import MissingError, check
 from tests.e2e.admitted import Admitted, live_admitted
+from tests.e2e.cut_short import Deleted, Restarted, live_deleted, live_restarted
 from tests.e2e.harm import (
     BROKEN_AGENTS,
     BROKEN_JOBS,
@@ -25,20 +26,7 @@ from tests.e2e.harm import (
     live_harmed,
     live_lost,
 )
-from tests.e2e.lives import (
-    Alone,
-    Deleted,
-    Restarted,
-    Slow,
-    Whole,
-    Worked,
-    live_alone,
-    live_deleted,
-    live_restarted,
-    live_slow,
-    live_whole,
-    live_worked,
-)
+from tests.e2e.lives import Alone, Slow, Whole, Worked, live_alone, live_slow, live_whole, live_worked
 from tests.e2e.pair import Pair, live_pair
 
 T = TypeVar("T")

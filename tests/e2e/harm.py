@@ -11,7 +11,7 @@ from sandbox.image.images import AGENT
 from sandbox.node.cluster import Cluster, KubectlError
 from sandbox.node.containers import container_status, terminated
 from sandbox.node.templates import AGENT_CONTAINER, agent_container, set_variable
-from tests.e2e.lives import kill_agent, until_restarted
+from tests.e2e.cut_short import kill_agent, until_restarted
 from tests.e2e.scene import Adjust, Ending, Plan, Scene, played
 
 JOB = ("context", "result", "stop")

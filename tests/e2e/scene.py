@@ -14,7 +14,8 @@ from sandbox.apiclient import ApiError, Object
 from sandbox.changes import Changes, recording
 from sandbox.node.cluster import Cluster
 from sandbox.node.containers import exit_of, main_process, terminated
-from sandbox.node.submit import Job, Submitted, create_spark_namespace, steps_of, submitted
+from sandbox.node.steps import steps_of
+from sandbox.node.submit import Job, Submitted, create_spark_namespace, submitted
 from sandbox.node.templates import AGENT_CONTAINER, rendered, write_template
 from sandbox.pods import DRIVER_CONTAINER, delete_pod, pods
 from sandbox.services import services

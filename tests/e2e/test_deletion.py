@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.lives import Deleted
+from tests.e2e.cut_short import Deleted
 
 SIGTERM_STATUS = 143
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.lives import Restarted
+from tests.e2e.cut_short import Restarted
 
 
 def test_the_agent_was_restarted_and_the_job_was_not_touched(restarted: Restarted) -> None:
