@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 COMPLETE_SECONDS = 10.0
 POLL_SECONDS = 0.02
+HUNG_UP = "context canceled"  # what kube-apiserver notes, with 500, where the caller's connection has gone
 
 # The controllers are ServiceAccounts too, those of kube-system: what they do is not asked for here.
 POLICY = {
@@ -37,9 +38,9 @@ POLICY = {
 
 @dataclass(frozen=True)
 class Call:
-    """One request. ``at`` is when it was received (CLOCK_MONOTONIC, ns); ``code`` is 0 where it was given up.
+    """One request. ``at`` is when it was received (CLOCK_MONOTONIC, ns); ``name`` is empty for list and create.
 
-    ``name`` is empty where the URL names no object (list, create).
+    ``hung_up``: the caller did not wait for the answer; ``code`` is then 500 or 0, by how far the server had come.
     """
 
     at: int
@@ -49,6 +50,7 @@ class Call:
     name: str
     code: int
     dry_run: bool
+    hung_up: bool
 
     @property
     def writes(self) -> bool:
@@ -108,12 +110,14 @@ def _call(received: dict[str, Any], ended: dict[str, Any], to_monotonic: int) ->
     target = received.get("objectRef", {})
     arrived = datetime.fromisoformat(received["requestReceivedTimestamp"])
     subresource = target.get("subresource", "")
+    status = ended.get("responseStatus", {})
     return Call(
         at=round(arrived.timestamp() * 1e6) * 1000 + to_monotonic,
         user=received["user"]["username"],
         verb=received["verb"],
         resource=target.get("resource", "") + (f"/{subresource}" if subresource else ""),
         name=target.get("name", ""),
-        code=ended.get("responseStatus", {}).get("code", 0),
+        code=status.get("code", 0),
         dry_run=bool(parse_qs(urlsplit(received["requestURI"]).query).get("dryRun")),
+        hung_up="code" not in status or status.get("message") == HUNG_UP,
     )

@@ -121,10 +121,10 @@ async def test_the_agent_converges_and_loses_nothing_of_a_busy_rivals(
         for change in history:
             _keeps_what_was_made(change.object, made)
         calls = await control_plane.audit(scene.scene.user)
-        # A newer Intent abandons the call under way; the server then notes what it made of the hang-up, never a refusal.
-        others = [call.code for call in calls if call.code not in (200, 201, 409)]
-        assert [code for code in others if 400 <= code < 499] == [], others
-        assert len(others) <= 2 * CYCLES + 1, others
+        # At SIGTERM the agent may hang up on the read of its Pod; of what it writes, every answer is awaited.
+        others = [call for call in calls if call.code not in (200, 201, 409)]
+        assert [call for call in others if not (call.verb == "get" and call.hung_up)] == [], others
+        assert len(others) <= 1, others
 
 
 async def _led_to(scene: Bench, *ports: int) -> None:
