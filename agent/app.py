@@ -15,9 +15,9 @@ from . import __version__, times
 from .act.guard import Guard
 from .act.kube import Kube
 from .act.reconciler import Reconciler
-from .act.volume import Proven, had_a_ui, install, recall, remember
+from .act.volume import Installed, Proven, had_a_ui, recall, remember
 from .decide.desired import fold, guarded, initial, withdrawn
-from .decide.lifecycle import finished, over
+from .decide.lifecycle import finished, over, patience
 from .decide.status import status
 from .model import (
     Answered,
@@ -51,8 +51,11 @@ Part = Callable[[], Awaitable[None]]
 Follower = Callable[[World, World], None]
 
 
-async def run(settings: Settings | SettingsError, log: Log) -> None:
-    """Runs until the driver has ended or a signal came, and the Service leads nowhere. Raises only defects."""
+async def run(settings: Settings | SettingsError, log: Log, installed: Installed) -> None:
+    """Runs until the driver has ended or a signal came, and the Service leads nowhere. Raises only defects.
+
+    `installed` is what stands of the hook in the shared volume.
+    """
     problem = settings if isinstance(settings, SettingsError) else None
     usable = settings.settings if isinstance(settings, SettingsError) else settings
     metrics = Metrics()
@@ -61,7 +64,7 @@ async def run(settings: Settings | SettingsError, log: Log) -> None:
         metrics.count("api_requests_total", verb=verb, code=f"{code[0]}xx" if code.isdigit() else "none")
 
     async with Kube.open(usable, count, hide) as kube:
-        await App(usable, log, kube, metrics, problem).run()
+        await App(usable, log, kube, metrics, installed, problem=problem).run()
 
 
 class App:
@@ -71,7 +74,14 @@ class App:
     """
 
     def __init__(
-        self, settings: Settings, log: Log, kube: Kube, metrics: Metrics, problem: SettingsError | None = None
+        self,
+        settings: Settings,
+        log: Log,
+        kube: Kube,
+        metrics: Metrics,
+        installed: Installed,
+        *,
+        problem: SettingsError | None = None,
     ) -> None:
         self._settings = settings
         self._logger = log
@@ -90,7 +100,7 @@ class App:
             metrics=metrics.text,
             log=log,
         )
-        hook = self._hook(table, metrics)
+        hook = self._hook(installed, table, metrics)
         self._guard = guard = Guard(settings.settle)
 
         def ours() -> frozenset[int]:
@@ -108,7 +118,8 @@ class App:
         driver = DriverWatch(
             lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours
         )
-        former = had_a_ui(settings.dir)
+        self._former = former = had_a_ui(settings.dir)
+        self._begun: float | None = None  # loop time of the first word of our end
         reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell, former=former)
         self._events = Events(settings, kube.create_event, log)
         self._announcer = Announcer(log, metrics, [self._events.tell])
@@ -146,6 +157,8 @@ class App:
             return
         for follow in self._followers:
             follow(before, self._world)
+        if self._begun is None and (self._world.ending or self._ending(self._world)):
+            self._begun = asyncio.get_running_loop().time()
         self._announcer.tell(self.status())
         self._pulse.set()
         self._pulse = asyncio.Event()
@@ -203,7 +216,7 @@ class App:
         await self.until(self._ending, float("inf"))
         if self._problem is not None:
             return
-        deadline = loop.time() + times.DRAIN_DEFAULT
+        deadline = self._patience()
         if await self.until(self._over, deadline):
             # Only an ended driver's Service is released; kubelet may tell of the end a moment after its SIGTERM.
             await self.until(self._finished, min(deadline, loop.time() + times.END_LOOK))
@@ -217,6 +230,15 @@ class App:
             found=blocked.found if blocked is not None else "the API server has not answered yet",
             remedy="none needed: the Service's endpoints go with the Pod",
         )
+
+    def _patience(self) -> float:
+        """Loop time until which our end waits for the endpoints to go."""
+        now = asyncio.get_running_loop().time()
+        return patience(now, now if self._begun is None else self._begun, published=self._published())
+
+    def _published(self) -> bool:
+        """Whether this life or a former one may have made a Service lead here."""
+        return self._former or self._world.served
 
     def _ending(self, world: World) -> bool:
         if self._problem is not None:  # nothing was written, so nothing has to be taken back
@@ -247,11 +269,8 @@ class App:
 
     # --- the log hook ------------------------------------------------------------------------------------
 
-    def _hook(self, table: SocketTable, metrics: Metrics) -> LogHook | None:
-        """Writes the hook's files; the receiver where a hook is wanted and could be written."""
-        if self._problem is not None:
-            return None
-        installed = install(self._settings)
+    def _hook(self, installed: Installed, table: SocketTable, metrics: Metrics) -> LogHook | None:
+        """The receiver, where a hook is wanted and its files could be written."""
         for line in installed.said:
             self._logger.info(line)
         if not installed.hook:
@@ -329,10 +348,11 @@ class App:
         if not isinstance(timeout, int | float):
             raise RequestError("timeout is a number of seconds")
         self.tell(Draining("drain"))
+        deadline = asyncio.get_running_loop().time() + timeout
+        if not self._published():
+            deadline = min(deadline, self._patience())
         # With wrong settings nothing was written, so nothing leads here by us.
-        gone = self._problem is not None or await self.until(
-            _gone, asyncio.get_running_loop().time() + timeout
-        )
+        gone = self._problem is not None or await self.until(_gone, deadline)
         return {"gone": gone, **document(self.status(), self._announcer.since)}
 
 

@@ -50,7 +50,9 @@ PLAIN_POLL = 60.0  # own Pod in plain mode, while other sockets of the driver's 
 BLIND_END = 60.0  # without the right to read Pods: no listener of the driver's for so long is its end
 END_POLL_ENDING = 0.2  # after SIGTERM: kubelet reports the driver's end within about a second of it
 BLIND_START = 900.0  # as BLIND_END, for a driver never seen: its image may still be pulled
-DRAIN_DEFAULT = 10.0  # `drain` and SIGTERM: the endpoints are gone in 50 ms when the API server answers
+DRAIN_DEFAULT = (
+    10.0  # `drain` and SIGTERM together: the endpoints are gone in 50 ms when the API server answers
+)
 TICK = 1.0  # how often the loop shows that it turns
 LIVENESS = 15.0  # the loop ticks each second; a missing tick for so long is a hang
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +32,7 @@ def write(path: Path, content: bytes, mode: int) -> None:
 
 def temporary(path: Path, content: bytes, mode: int) -> Path:
     """A new file with this content beside `path`, to be linked or renamed to it."""
-    made = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    made = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +22,7 @@ def key(path: Path) -> tuple[int, str]:
     standing = _standing(path)
     if standing is not None:
         return standing
-    port, secret = _free_port(), secrets.token_hex(16)
+    port, secret = _free_port(), os.urandom(16).hex()
     made = temporary(path, json.dumps({"port": port, "secret": secret}).encode(), 0o600)
     try:
         os.link(made, path)
@@ -62,7 +61,8 @@ def _free_port() -> int:
         bounds = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()
         low, high = (int(bound) for bound in bounds)
     outside = [port for port in PORTS if not low <= port <= high]
-    for port in (secrets.choice(outside) for _ in range(64 if outside else 0)):
+    for _ in range(64 if outside else 0):
+        port = outside[int.from_bytes(os.urandom(8), "big") % len(outside)]
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -48,6 +48,11 @@ class Installed:
     secret: str
     said: tuple[str, ...]
 
+    @classmethod
+    def nothing(cls, *said: str) -> Installed:
+        """There is no hook."""
+        return cls(hook=False, port=0, secret="", said=said)
+
 
 @dataclass(frozen=True, slots=True)
 class _Logging:
@@ -70,11 +75,10 @@ def install(settings: Settings) -> Installed:
     try:
         return _install(settings)
     except OSError as error:
-        said = (
+        return Installed.nothing(
             f"the hook's files can't be written: {error}; "
-            f"mount a volume at {settings.dir} (SPARK_UI_AGENT_DIR) that this user may write",
+            f"mount a volume at {settings.dir} (SPARK_UI_AGENT_DIR) that this user may write"
         )
-        return Installed(hook=False, port=0, secret="", said=said)
 
 
 def _install(settings: Settings) -> Installed:

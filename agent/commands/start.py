@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import NoReturn
 
+from ..act.volume import Installed, install
 from ..settings import Settings, SettingsError, load
 from . import DONE
+from .hook import NeverFails
 
 
 def start(env: Mapping[str, str]) -> int:
@@ -26,6 +28,7 @@ def start(env: Mapping[str, str]) -> int:
         settings, usable = error, error.settings
 
     gc.disable()  # the imports make no garbage; collecting meanwhile costs a tenth of the start
+    installed = _install(settings)
     import asyncio
 
     from ..tell import logs
@@ -35,10 +38,20 @@ def start(env: Mapping[str, str]) -> int:
         from .. import app
 
         gc.enable()
-        asyncio.run(app.run(settings, logger))
+        asyncio.run(app.run(settings, logger, installed))
     except Exception:
         logger.exception("the agent failed", remedy="please report this; the driver is not affected")
     return DONE
+
+
+def _install(settings: Settings | SettingsError) -> Installed:
+    """Write the hook's files before the imports, which take seconds under a small CPU limit: a driver waits for them."""
+    installed = Installed.nothing()
+    with NeverFails():
+        # wrong settings may be wrong about the files, too; `install-hook` does what is safe with them
+        if isinstance(settings, Settings):
+            installed = install(settings)
+    return installed
 
 
 def _leave(_number: int, _frame: FrameType | None) -> NoReturn:

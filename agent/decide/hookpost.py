@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..model import Scheme
-
 HEADER = "X-Spark-UI-Agent-Secret"
 UTILS = "org.apache.spark.util.Utils"
 CONTEXT = "org.apache.spark.SparkContext"
@@ -31,7 +29,7 @@ class Bound:
 
     pid: int
     port: int
-    scheme: Scheme
+    https: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +53,4 @@ def parse(body: bytes) -> Bound | Stopping | None:
     bound = _BOUND.fullmatch(message) if logger == UTILS else None
     if bound is None or not 1 <= int(bound[2]) <= 65535:
         return None
-    return Bound(pid, int(bound[2]), Scheme.HTTPS if bound[1] else Scheme.HTTP)
+    return Bound(pid, int(bound[2]), bound[1] is not None)

@@ -1,7 +1,8 @@
-"""Our own Pod, as the API server shows it -> has the driver ended."""
+"""Our own Pod, as the API server shows it -> has the driver ended; and how long our own end may take."""
 
 from __future__ import annotations
 
+from .. import times
 from ..model import World
 from ..settings import Settings
 from .tree import Json, at, items, mapping, text
@@ -55,9 +56,21 @@ def over(world: World, settings: Settings) -> bool:
 
 
 def finished(world: World, settings: Settings, ours: frozenset[int]) -> bool:
-    """True when, besides, it is known whether to release: we have, or the driver lives on and will need the Service."""
-    released = world.ended is not None and world.observed is not None and world.observed.released
-    return over(world, settings) and (released or driver_listens(world, settings, ours))
+    """True when, besides, it is known whether to release: we have, or can't, or the driver lives on and will need it."""
+    observed = world.observed
+    released = world.ended is not None and observed is not None and observed.released
+    barred = observed is not None and observed.blocked is not None
+    return over(world, settings) and (released or barred or driver_listens(world, settings, ours))
+
+
+def patience(now: float, begun: float, *, published: bool) -> float:
+    """Until when to wait for the endpoints to go, at an end that `begun`; all on one clock, in seconds.
+
+    preStop and SIGTERM come one after the other and share the time: with the API server away each would else hold the Pod
+    for all of it. Without anything ever `published` there is only a Service that somebody else leads here.
+    """
+    most = times.DRAIN_DEFAULT if published else times.END_LOOK
+    return max(begun + most, now + times.FAREWELL)
 
 
 def _state(pod: Json, container: str) -> dict[str, object] | None:

@@ -19,7 +19,7 @@ import h11
 from .. import times
 from ..decide.hookpost import HEADER, Bound, Stopping, parse
 from ..decide.log4j import Bounds
-from ..model import Fact, HookBound, HookStopping, Listener, Scanned
+from ..model import Fact, HookBound, HookStopping, Listener, Scanned, Scheme
 
 HOST = "127.0.0.1"
 MOST_HEAD = 8 * 1024
@@ -176,7 +176,8 @@ class LogHook:
         post = parse(body)
         if isinstance(post, Bound):
             listener = self._listener(post.port)
-            self._tell(HookBound(post.pid, post.port, post.scheme, listener))
+            scheme = Scheme.HTTPS if post.https else Scheme.HTTP
+            self._tell(HookBound(post.pid, post.port, scheme, listener))
             return "bound" if listener is not None else "bound-closed"
         if isinstance(post, Stopping):
             self._tell(HookStopping(post.pid))

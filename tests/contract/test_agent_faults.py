@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
+from agent.commands import TIMED_OUT
 from sandbox.agent import AgentProcess
 from sandbox.netns import NetworkNamespace
 from sandbox.pki import Pki
@@ -188,7 +190,11 @@ async def test_an_api_server_that_is_away_is_waited_for_at_the_start_and_at_the_
             await agent.state("parked")
             async with scene.ui(ui.port):
                 await scene.until_led_to(ui.port)
-        # away again, and this time for good: the agent's time to leave is bounded
+        # away again, and this time for good: the time to leave is bounded, and preStop has had its share of it
+        began = time.monotonic()
+        assert (await agent.command("drain")).code == TIMED_OUT
+        drained = time.monotonic()
         assert await agent.terminate() == 0
+        assert time.monotonic() - drained < (drained - began) / 2
         assert agent.lines[-1].event == "left undone"
         assert agent.lines[-1].fields["remedy"]

@@ -9,15 +9,18 @@ from collections.abc import Mapping
 import pytest
 
 from agent import times
-from agent.decide.lifecycle import ended, shows_driver
+from agent.decide.lifecycle import ended, finished, patience, shows_driver
 from agent.model import (
     ApiError,
     Draining,
     DriverEnded,
+    Fact,
     ForbiddenError,
     Listener,
     NotFoundError,
+    Observed,
     Scanned,
+    Trouble,
     UnreachableError,
 )
 from agent.sense.driver import DriverWatch
@@ -102,8 +105,51 @@ class Api:
         return answer
 
 
+NOW, LAST_CHANCE = 1000.0, 1000.0 + times.FAREWELL
+
+
+@pytest.mark.parametrize(
+    ("begun", "published", "until"),
+    [
+        (NOW, True, NOW + times.DRAIN_DEFAULT),
+        (NOW - 4, True, NOW - 4 + times.DRAIN_DEFAULT),
+        # `drain` has had it all, moments ago or by hand long before: one more try
+        (NOW - times.DRAIN_DEFAULT, True, LAST_CHANCE),
+        (NOW - 3600, True, LAST_CHANCE),
+        (NOW, False, NOW + times.END_LOOK),
+        (NOW - times.END_LOOK, False, LAST_CHANCE),
+    ],
+)
+def test_prestop_and_sigterm_share_the_time_of_one_end(begun: float, published: bool, until: float) -> None:
+    assert patience(NOW, begun, published=published) == until
+
+
 def listener(inode: int = 7, uid: int = UID) -> Scanned:
     return Scanned(frozenset({Listener(7078, "10.0.0.9", uid, inode, 4096)}))
+
+
+REFUSED = Trouble("rbac", "403", "give it the verbs")
+
+
+@pytest.mark.parametrize(
+    ("facts", "observed", "done"),
+    [
+        ([Draining("SIGTERM", leave=True), listener()], Observed(9, routed=False), True),
+        # the driver's end is not known yet: the Service may still be ours to delete
+        ([Draining("SIGTERM", leave=True)], Observed(9, routed=False), False),
+        ([Draining("SIGTERM", leave=True), DriverEnded("exit")], Observed(9, routed=False), False),
+        ([Draining("SIGTERM", leave=True), DriverEnded("exit")], Observed(9, False, released=True), True),
+        # whoever may not write has nothing to delete
+        ([Draining("SIGTERM", leave=True)], Observed(9, routed=False, blocked=REFUSED), True),
+        ([Draining("SIGTERM", leave=True)], Observed(9, routed=True, blocked=REFUSED), False),
+        ([Draining("drain")], Observed(9, routed=False, blocked=REFUSED), False),
+    ],
+)
+def test_when_nothing_is_left_to_do(facts: list[Fact], observed: Observed, done: bool) -> None:
+    told = Told(settings(driver_uid=str(UID)))
+    for fact in [Scanned(frozenset()), *facts, observed]:
+        told.tell(fact)
+    assert finished(told.world, told.settings, frozenset()) is done
 
 
 QUIET = Scanned(frozenset())

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from agent.decide.hookpost import BOUND, CONTEXT, HEADER, STOPPING, UTILS, Bound, Stopping, parse
 from agent.decide.log4j import Bounds, base, fillers, format_of, fragment, includes, users_file
-from agent.model import Scheme
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -128,8 +127,8 @@ def test_the_driver_waits_no_longer_than_it_may_and_longer_than_we_take(timeout:
 @pytest.mark.parametrize(
     ("message", "post"),
     [
-        ("Successfully started service 'SparkUI' on port 4040.", Bound(42, 4040, Scheme.HTTP)),
-        ("Successfully started service 'SparkUI (HTTPS)' on port 4440.", Bound(42, 4440, Scheme.HTTPS)),
+        ("Successfully started service 'SparkUI' on port 4040.", Bound(42, 4040, https=False)),
+        ("Successfully started service 'SparkUI (HTTPS)' on port 4440.", Bound(42, 4440, https=True)),
         ("Successfully started service 'SparkUI' on port 0.", None),
         ("Successfully started service 'SparkUI' on port 65536.", None),
         ("Successfully started service 'SparkUI' on port 4040.\nx", None),
