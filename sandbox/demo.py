@@ -1,7 +1,7 @@
 """``python -m sandbox.demo``: the main job on a real Spark driver, told step by step.
 
-A Spark driver binds its UI to a port that nobody chose; the agent finds it, publishes a Service, and parks the
-Service when the context stops. The API server is the stand-in by default, or a real control plane.
+A Spark driver binds its UI to a port that nobody chose; the agent is told by Spark's own log, publishes a Service, and
+parks it when the context stops, before the UI closes. The API server is the stand-in by default, or a real control plane.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import AsyncIterator, Sequence
 
 from sandbox.agent import AgentError
 from sandbox.apiclient import ApiClient
+from sandbox.changes import recording
 from sandbox.control_plane import ControlPlane
 from sandbox.netns import NetworkNamespace
 from sandbox.page import Page, fetch
-from sandbox.scene import Scene, on_control_plane, on_stand_in
+from sandbox.scene import Scene, hooked, on_control_plane, on_stand_in
 from sandbox.services import endpoint_slices, of_service, routes, services, wait_for_routes
 from sandbox.spark.driver import DriverError, SparkDriver
 from sandbox.spark.install import spark_home
@@ -87,9 +88,11 @@ async def play(cluster: str, story: Story) -> None:
     async with _scene(cluster, story) as scene:
         story.tell(f"driver Pod {scene.place.pod} stands, application {scene.application}; no Service yet")
         async with contextlib.AsyncExitStack() as stack:
-            agent = await stack.enter_async_context(scene.agent())
+            seen = await stack.enter_async_context(recording(scene.api, scene.namespace))
+            shared = scene.folder / "shared"
+            agent = await stack.enter_async_context(scene.agent(directory=shared, HOOK="on"))
             await agent.state("waiting")
-            story.tell("the agent runs and looks for the UI")
+            story.tell("the agent runs, has written its log hook for the driver, and looks for the UI")
             story.tell(f"starting a Spark {VERSION} driver with spark.ui.port=0 (10 to 30 s) ...")
             driver = await stack.enter_async_context(
                 SparkDriver.start(
@@ -98,6 +101,7 @@ async def play(cluster: str, story: Story) -> None:
                     master=scene.master(VERSION),
                     app_id=scene.application,
                     conf={"spark.ui.port": "0", "spark.app.name": "demo"},
+                    env=hooked(shared),
                 )
             )
             port = await driver.ui_bound()
@@ -118,11 +122,14 @@ async def play(cluster: str, story: Story) -> None:
             story.tell("stopping the SparkContext; the JVM stays")
             stopping = asyncio.create_task(driver.stop_context())
             closed = await driver.ui_closed()
-            await wait_for_routes(scene.api, scene.namespace, scene.service, set())
-            parked = await agent.state("parked")
+            parked = await seen.until_routed(scene.service, set())
             await stopping
+            if parked >= closed:
+                raise AssertionError(
+                    f"the UI's port was closed {(parked - closed) / 1e6:.0f} ms before the endpoints were gone"
+                )
             story.tell(
-                f"the UI's port has closed; the Service is parked ({(parked.at - closed) / 1e6:+.0f} ms)"
+                f"the Service is parked, and {(closed - parked) / 1e6:.0f} ms later Spark has closed the UI's port"
             )
             story.tell(f"its selector is now {await _selector(scene.api, scene)}, its endpoints: none")
             try:
