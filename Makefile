@@ -29,15 +29,15 @@ demo: setup ## a real Spark driver, its UI found and published, parked at its en
 	$(RUN) -m sandbox.demo $(if $(CLUSTER),--cluster $(CLUSTER))
 
 .PHONY: test
-test: setup ## everything, real parts included; the real node has a target of its own, e2e
-	$(PYTEST) --cov --cov-report=term --ignore=tests/e2e
+test: setup ## everything, real parts included
+	$(PYTEST) --cov --cov-report=term
 
 .PHONY: test-fast
 test-fast: setup ## without the real control plane and without Spark
 	$(PYTEST) -q -m $(FAST_ONLY)
 
 .PHONY: e2e
-e2e: setup ## real Pods on a real node alone (root; about 8 minutes, images made by the first run)
+e2e: setup ## of it, real Pods on a real node alone (root; images are made by the first run)
 	$(PYTEST) tests/e2e
 
 .PHONY: test-pythons
@@ -45,16 +45,20 @@ test-pythons: setup ## unit and stand-in tests with each other Python from 3.11 
 	scripts/pythons.sh $(VENV)
 
 .PHONY: soak
-soak: setup ## the same tests SEEDS=10 times over, random seeds and more examples, to the first failure, then margins; FAST=1: as test-fast
+soak: setup ## the same tests SEEDS=10 times over, random seeds and more examples, to the first failure, then margins and pairs; FAST=1: as test-fast
 	for ((n = 1; n <= $(SEEDS); n++)); do \
 	  seed=$$RANDOM; echo "soak: $$n of $(SEEDS), again with --hypothesis-profile=soak --hypothesis-seed=$$seed" >&2; \
 	  $(PYTEST) -q $(if $(FAST),-m $(FAST_ONLY)) --hypothesis-profile=soak --hypothesis-seed=$$seed; \
 	done
-	$(if $(FAST),,$(MAKE) margins)
+	$(if $(FAST),,$(MAKE) margins pairs)
 
 .PHONY: margins
 margins: setup ## how long before its closing a UI was parked, at LIVES=20 ends of each kind; fails when it was not
 	$(RUN) -m bench.margins --lives $(if $(filter file,$(origin LIVES)),20,$(LIVES))
+
+.PHONY: pairs
+pairs: setup ## LIVES=20 times two drivers under hostNetwork on one real node: a client never gets the other's page
+	$(PYTEST) tests/e2e/test_host_network.py --pairs $(if $(filter file,$(origin LIVES)),20,$(LIVES))
 
 .PHONY: lint
 lint: setup ## ruff, mypy --strict, the import rule, the settings table of the docs

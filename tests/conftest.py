@@ -12,6 +12,7 @@ pytest_plugins = [
     "sandbox.spark.pytest_plugin",
     "tests.ci_skips",
     "tests.history.options",
+    "tests.e2e.options",
 ]
 
 SPARK = Path(__file__).parent / "spark"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -37,7 +37,6 @@ Life = Callable[[Cluster], Awaitable[object]]
 
 HERE = Path(__file__).parent
 VARIANTS = ("native", "plain", "overlays/random-port")
-PAIRS = ("one", "two")
 # a driver's start is CPU, the rest of its life is waiting
 LIVES_AT_ONCE = 3
 LIFE_SECONDS = 400.0
@@ -47,14 +46,12 @@ def _variant(variant: str) -> Life:
     return partial(live_whole, name=variant.rpartition("/")[2], variant=variant)
 
 
-# the longest first, and no pair beside another
+# the longest first; pairs, which go one after the other, are begun in between
 LIVES: Mapping[Key, Life] = {
     ("slow", ""): live_slow,
-    ("pair", PAIRS[0]): live_pair,
     ("lost", ""): live_lost,
     ("restarted", ""): live_restarted,
     ("admitted", ""): live_admitted,
-    ("pair", PAIRS[1]): live_pair,
     **{("broken_job", case.name): partial(live_beside, case=case) for case in BROKEN_JOBS},
     **{("whole", variant): _variant(variant) for variant in VARIANTS},
     **{("broken_agent", case.name): partial(live_harmed, case=case) for case in BROKEN_AGENTS},
@@ -115,10 +112,20 @@ def outcomes(request: pytest.FixtureRequest, cluster: Cluster) -> Outcomes:
     }
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        return Outcomes(asyncio.run(_live_all(cluster, [key for key in LIVES if key in needed])))
+        return Outcomes(asyncio.run(_live_all(cluster, _in_order(needed))))
 
 
-async def _live_all(cluster: Cluster, keys: list[Key]) -> dict[Key, object]:
+def _in_order(needed: Collection[Key]) -> dict[Key, Life]:
+    """Return what is to be lived, with the pairs spread over the other lives: each waits for the one before it."""
+    others = [key for key in LIVES if key in needed]
+    pairs = sorted(key for key in needed if key[0] == "pair")
+    step = len(others) // (len(pairs) + 1) + 1
+    for number, pair in enumerate(pairs):
+        others.insert(1 + number * (step + 1), pair)
+    return {key: LIVES.get(key, live_pair) for key in others}
+
+
+async def _live_all(cluster: Cluster, lives: Mapping[Key, Life]) -> dict[Key, object]:
     room, began, ended = asyncio.Semaphore(LIVES_AT_ONCE), time.monotonic(), 0
 
     async def live(key: Key) -> object:
@@ -126,15 +133,15 @@ async def _live_all(cluster: Cluster, keys: list[Key]) -> dict[Key, object]:
         async with room:
             try:
                 async with asyncio.timeout(LIFE_SECONDS):
-                    return await LIVES[key](cluster)
+                    return await lives[key](cluster)
             finally:
                 ended += 1
                 passed = time.monotonic() - began
                 name = " ".join(filter(None, key))
-                print(f"\ne2e: {name}, {ended} of {len(keys)}, {passed:.0f} s ...", end="", file=sys.stderr)
+                print(f"\ne2e: {name}, {ended} of {len(lives)}, {passed:.0f} s ...", end="", file=sys.stderr)
 
-    outcomes = await asyncio.gather(*map(live, keys), return_exceptions=True)
-    return dict(zip(keys, outcomes, strict=True))
+    outcomes = await asyncio.gather(*map(live, lives), return_exceptions=True)
+    return dict(zip(lives, outcomes, strict=True))
 
 
 def _recorded(kind: type[T], *params: str) -> Callable[..., T]:
@@ -157,4 +164,4 @@ lost = _recorded(Lost)
 admitted = _recorded(Admitted)
 broken_job = _recorded(Beside, *(case.name for case in BROKEN_JOBS))
 broken_agent = _recorded(Harmed, *(case.name for case in BROKEN_AGENTS))
-pair = _recorded(Pair, *PAIRS)
+pair = _recorded(Pair)
