@@ -118,9 +118,10 @@ class App:
         driver = DriverWatch(
             lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours
         )
-        self._former = former = had_a_ui(settings.dir)
+        former = had_a_ui(settings.dir)
         self._begun: float | None = None  # loop time of the first word of our end
         reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell, former=former)
+        self._published = reconciler.touched
         self._events = Events(settings, kube.create_event, log)
         self._announcer = Announcer(log, metrics, [self._events.tell])
         handlers = {"status": self._on_status, "discover": self._on_discover, "drain": self._on_drain}
@@ -235,10 +236,6 @@ class App:
         """Loop time until which our end waits for the endpoints to go."""
         now = asyncio.get_running_loop().time()
         return patience(now, now if self._begun is None else self._begun, published=self._published())
-
-    def _published(self) -> bool:
-        """Whether this life or a former one may have made a Service lead here."""
-        return self._former or self._world.served
 
     def _ending(self, world: World) -> bool:
         if self._problem is not None:  # nothing was written, so nothing has to be taken back

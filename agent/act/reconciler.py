@@ -139,12 +139,12 @@ class Reconciler:
         if not settled and (self._failures >= TELL_AFTER or not passing):
             trouble = _trouble(error, self._settings)
             # Whoever may not ask has not published, unless a right was taken away since: no stop() waits for it.
-            never = isinstance(error, ForbiddenError | UnauthorizedError) and not self._touched()
+            never = isinstance(error, ForbiddenError | UnauthorizedError) and not self.touched()
             self._say(
                 Observed(self._working_on, routed=not never, blocked=trouble, service=self._settings.service)
             )
         if isinstance(error, ForbiddenError | UnauthorizedError):
-            stakes = self._touched() and not isinstance(self._intent().desired, Serve)
+            stakes = self.touched() and not isinstance(self._intent().desired, Serve)
             return self._backoff(times.RETRY_REFUSED_PARKING if stakes else times.RETRY_REFUSED_MAX)
         wait = self._backoff(
             times.RETRY_MAX if isinstance(self._intent().desired, Serve) else times.RETRY_MAX_PARKING
@@ -153,9 +153,9 @@ class Reconciler:
             return max(wait, min(error.retry_after, times.RETRY_MAX) * self._random.uniform(1.0, 1.2))
         return wait
 
-    def _touched(self) -> bool:
-        """True when this life or a former one of the agent may have made the Service lead here."""
-        return bool(self._kept) or self._former
+    def touched(self) -> bool:
+        """True when the Service may lead here by this life of the agent or a former one, or was found to."""
+        return bool(self._kept) or bool(self._port) or self._former
 
     def _say(self, observed: Observed) -> None:
         self._told = observed

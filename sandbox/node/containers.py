@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from sandbox.apiclient import Object
@@ -29,6 +30,11 @@ def terminated(pod: Object, name: str) -> Object:
     """Return how a container has ended (exitCode, reason, ...); empty while it has not."""
     ended: Object = container_status(pod, name).get("state", {}).get("terminated") or {}
     return ended
+
+
+def finished_at(ended: Object) -> float:
+    """Return when a container has ended by the kubelet, in whole seconds of the epoch; ``ended`` as from `terminated`."""
+    return datetime.fromisoformat(ended["finishedAt"]).timestamp()
 
 
 def is_running(pod: Object, name: str) -> bool:

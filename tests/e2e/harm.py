@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from sandbox.apiclient import Object
 from sandbox.image.images import AGENT
 from sandbox.node.cluster import Cluster, KubectlError
-from sandbox.node.containers import container_status, terminated
+from sandbox.node.containers import container_status, finished_at, terminated
 from sandbox.node.templates import AGENT_CONTAINER, agent_container, set_variable
+from sandbox.pods import DRIVER_CONTAINER
 from tests.e2e.cut_short import kill_agent, until_restarted
 from tests.e2e.scene import Adjust, Ending, Plan, Scene, played
 
@@ -67,11 +68,15 @@ BROKEN_AGENTS = (
 
 @dataclass(frozen=True)
 class Harmed:
-    """How a job ended beside the agent, what the agent had to say, and its own exit code."""
+    """How a job ended beside the agent, what the agent had to say, and its own exit code.
+
+    ``lingered``: how long the agent outlived the driver by what the kubelet has told of both, in whole seconds.
+    """
 
     ending: Ending
     log: Sequence[str]
     agent_status: int
+    lingered: float
 
 
 async def live_harmed(cluster: Cluster, case: Case) -> Harmed:
@@ -79,8 +84,9 @@ async def live_harmed(cluster: Cluster, case: Case) -> Harmed:
     plan = Plan(case.name, case.steps, "native", case.adjust, conf=case.conf)
     async with played(cluster, plan) as scene:
         pod = await scene.driver.until("Succeeded", "Failed")
-        agent_status = terminated(pod, AGENT_CONTAINER)["exitCode"]
-        return Harmed(await scene.ended(), await scene.agent_log(), agent_status)
+        agent = terminated(pod, AGENT_CONTAINER)
+        lingered = finished_at(agent) - finished_at(terminated(pod, DRIVER_CONTAINER))
+        return Harmed(await scene.ended(), await scene.agent_log(), agent["exitCode"], lingered)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,11 @@ from tests.e2e.scene import Ending
 COMPLAINTS = {"settings": "SPARK_UI_AGENT_EXPOSE", "rights": "403", "server": "Cannot connect"}
 
 
+# how long the Pod may go on for its sake, in seconds; the time for an API server that is away is bounded, and small
+# where nothing was ever published
+LINGERS = {"settings": 3, "rights": 3, "server": 6}
+
+
 def _outcome(ending: Ending) -> tuple[str, int, str, str]:
     return ending.phase, ending.exit_code, ending.reason, ending.steps.get("result", "")
 
@@ -35,6 +40,10 @@ def test_an_agent_that_cannot_work_changes_nothing(broken_agent: Harmed, alone: 
 def test_the_agent_says_what_is_wrong(broken_agent: Harmed, request: pytest.FixtureRequest) -> None:
     complaint = COMPLAINTS[request.node.callspec.params["broken_agent"]]
     assert any(complaint in line for line in broken_agent.log), broken_agent.log
+
+
+def test_the_pod_ends_soon_all_the_same(broken_agent: Harmed, request: pytest.FixtureRequest) -> None:
+    assert 0 <= broken_agent.lingered <= LINGERS[request.node.callspec.params["broken_agent"]]
 
 
 def test_an_agent_that_is_ended_for_its_memory_and_then_held_back_changes_nothing(
