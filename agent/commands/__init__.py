@@ -7,6 +7,7 @@ and probes.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
@@ -16,6 +17,7 @@ from ..settings import SettingsError
 from ..settings.values import seconds
 
 DONE, FAILED, USAGE, TIMED_OUT = 0, 1, 2, 3
+INTERRUPTED = 128 + signal.SIGINT  # as a shell has it
 
 _LONGEST_WAIT = 3600.0
 # What Spark puts first in the arguments of the container that it takes for its own (its image's entrypoint).
@@ -40,6 +42,8 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
         for problem in error.problems:
             complain(problem)
         return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def complain(message: str, stream: TextIO | None = None) -> None:

@@ -74,7 +74,7 @@ def drain(env: Mapping[str, str], *, timeout: float) -> int:
         complain(_silent(path, timeout + times.CONTROL_SPARE))
         return TIMED_OUT
     if found.get("gone") is not True:
-        complain(f"parking, but endpoints may still lead here after {timeout:g} s; the agent keeps trying")
+        complain("parking, but endpoints may still lead here; the agent keeps trying")
         return TIMED_OUT
     print("parked: no endpoint of the Service leads to this Pod")
     return DONE

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import signal
 import subprocess
 import sys
 import threading
 import tomllib
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +26,7 @@ from agent.settings import PREFIX
 from agent.tell import logs
 from agent.tell.control import Control
 from agent.tell.report import document
+from sandbox.die_with_parent import die_with_parent
 from tests.unit.telling import BLOCKED, ENV, PARKED, PUBLISHED, WAITING, running, turns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -284,6 +287,28 @@ def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"spark-ui-agent {__version__}\n"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project.get("version", __version__) == __version__
+
+
+async def test_an_interrupted_wait_ends_without_a_traceback(env: dict[str, str]) -> None:
+    asked = asyncio.Event()
+
+    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    async with (
+        asyncio.timeout(20),
+        await asyncio.start_unix_server(keep, env[PREFIX + "DIR"] + "/agent.sock"),
+    ):
+        process = await asyncio.create_subprocess_exec(
+            *die_with_parent([sys.executable, "-m", "agent", "wait"]), cwd=ROOT, env=env, stderr=PIPE
+        )
+        await asked.wait()
+        process.send_signal(signal.SIGINT)
+        _, said = await process.communicate()
+    assert (process.returncode, said) == (130, b"")
 
 
 # --- install-hook ---------------------------------------------------------------------------------------
