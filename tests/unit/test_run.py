@@ -109,3 +109,32 @@ async def test_a_defect_at_the_start_is_one_line_and_0(env: dict[str, str], tmp_
         "the agent failed",
         "ImportError: h11 is broken",
     )
+
+
+AT_ASYNCIO = """
+import os, sys
+from agent.__main__ import main
+
+def look(event, args):
+    if event == "import" and args[0] == "asyncio":
+        print(*os.listdir(place), flush=True)
+        os._exit(0)
+
+sys.addaudithook(look)
+sys.argv[2:], place = [], sys.argv[2]
+main()
+"""
+
+
+async def test_the_hooks_files_stand_before_anything_big_is_imported(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *die_with_parent([sys.executable, "-c", AT_ASYNCIO, "run", str(tmp_path)]),
+        cwd=ROOT,
+        env={**env, PREFIX + "HOOK": "on"},
+        stdout=PIPE,
+    )
+    async with asyncio.timeout(DEADLINE):
+        said, _ = await process.communicate()
+    assert set(said.decode().split()) == {"log4j2.xml", "hook.xml", "hook.json"}
