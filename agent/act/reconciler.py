@@ -33,16 +33,15 @@ from ..model import (
     Serve,
     ServerError,
     ThrottledError,
-    Trouble,
     UnauthorizedError,
     UnreachableError,
 )
 from ..settings import Settings
-from .lookup import SEVERAL, Reads, read_around, read_pod, read_service
+from .errors import OVERRULED, trouble
+from .lookup import Reads, read_around, read_pod, read_service
 
 TELL_AFTER = 3  # failures in a row that may pass by themselves
 STEPS = 6  # delete, create, publish; or park, delete: never more, so more is a fight
-OVERRULED = "Overruled"  # reason of an ApiError: something between us and the store changes what is written
 
 
 class Api(Reads, Protocol):
@@ -137,11 +136,15 @@ class Reconciler:
         )
         # What was reached stays reached through an outage; and a single failure is no news.
         if not settled and (self._failures >= TELL_AFTER or not passing):
-            trouble = _trouble(error, self._settings)
             # Whoever may not ask has not published, unless a right was taken away since: no stop() waits for it.
             never = isinstance(error, ForbiddenError | UnauthorizedError) and not self._touched()
             self._say(
-                Observed(self._working_on, routed=not never, blocked=trouble, service=self._settings.service)
+                Observed(
+                    self._working_on,
+                    routed=not never,
+                    blocked=trouble(error, self._settings),
+                    service=self._settings.service,
+                )
             )
         if isinstance(error, ForbiddenError | UnauthorizedError):
             stakes = self._touched() and not isinstance(self._intent().desired, Serve)
@@ -306,36 +309,3 @@ class Reconciler:
                 if target == uid or (not target and ours):
                     return True
         return False
-
-
-def _trouble(error: ApiError, settings: Settings) -> Trouble:
-    """What an ApiError means to a user."""
-    match error:
-        case ForbiddenError():
-            return Trouble(
-                "rbac", str(error), "give the Pod's ServiceAccount the verbs of deploy/, see `check`"
-            )
-        case UnauthorizedError():
-            return Trouble(
-                "token",
-                str(error),
-                "mount a valid ServiceAccount token, or name it in SPARK_UI_AGENT_TOKEN_FILE",
-            )
-        case UnreachableError():
-            return Trouble("api", f"{settings.api_url}: {error}", "none needed if it passes: tried again")
-        case ConflictError():
-            return Trouble(
-                "conflict",
-                str(error),
-                "find who else writes to the Service: kubectl get --show-managed-fields",
-            )
-        case ApiError() if error.reason == OVERRULED:
-            return Trouble(
-                "conflict",
-                error.message,
-                "find the admission webhook or controller that rewrites the Service",
-            )
-        case ApiError() if error.reason == SEVERAL:
-            return Trouble("service", error.message, "let the labels match one Service")
-        case _:
-            return Trouble("api", str(error), "see the message; tried again")

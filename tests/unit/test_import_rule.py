@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = "a name above imports names below, never the other way"
-CLIENT = "kubernetes_asyncio is imported by agent.act.kube alone"
+CLIENT = "kubernetes_asyncio is imported by agent.act.kubeclient alone"
 PURE = "what decides does no I/O and reads no clock"
 
 
