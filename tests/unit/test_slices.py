@@ -11,15 +11,13 @@ from sandbox.standin import Answer
 from sandbox.standin.resources import ENDPOINT_SLICES, Object
 from tests.history.clock import virtual
 from tests.support.cluster import Cluster
-from tests.support.make import NAMESPACE, OWN, POD_IP, port, service, settings
-from tests.support.wire import Wire
+from tests.support.make import NAMESPACE, OWN, POD_IP, port, service
+from tests.support.wire import Wire, wired
 
 
 def scene(*, selector: dict[str, str]) -> tuple[Cluster, Wire, Slices]:
     """A Service with the target port 39001, and who looks at its slices."""
-    cluster = Cluster()
-    cluster.add_service(service(selector=selector, ports=[port(39001)]))
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired(service(selector=selector, ports=[port(39001)]))
     return cluster, wire, Slices(wire, wire.settings)
 
 
