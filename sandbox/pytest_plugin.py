@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.binaries import binaries
 from sandbox.control_plane import ControlPlane, started
+from sandbox.netns import NamespaceError, NetworkNamespace
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +20,20 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         binaries()
     with started() as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def needs_namespaces() -> None:
+    """Nothing but a skip where no network namespace can be made."""
+    try:
+        with NetworkNamespace.create():
+            pass
+    except NamespaceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def network(needs_namespaces: None) -> Iterator[NetworkNamespace]:
+    """A network of the test's own, as a Pod has it."""
+    with NetworkNamespace.create() as made:
+        yield made

@@ -23,7 +23,7 @@ INSTALL_SECONDS = 600.0
 STEP_SECONDS = 120.0
 
 # Below site-packages; none of it is ever imported by the agent. kubernetes_asyncio's 768 models and 65 APIs are two
-# thirds of the whole: agent/act/kube.py loads three of its modules past the package's __init__. `prove` fails the
+# thirds of the whole: agent/act/kubeclient.py loads three of its modules past the package's __init__. `prove` fails the
 # build if that does not hold for the locked version.
 UNUSED = (
     "**/*.pyi",
@@ -105,7 +105,7 @@ def slim(packages: Path) -> None:
 def prove(destination: Path) -> None:
     """Load all that `run` loads from what is left, and require kubernetes_asyncio's models to be left out."""
     code = (
-        "import sys; import agent.app, agent.commands, agent.act.kube as kube; kube.load_client();"
+        "import sys; import agent.app, agent.commands, agent.act.kubeclient as client; client.load_client();"
         "heavy = [m for m in sys.modules if m.startswith('kubernetes_asyncio.client.models.')];"
         "sys.exit(f'kubernetes_asyncio was loaded whole ({len(heavy)} models)' if heavy else 0)"
     )

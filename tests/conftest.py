@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
     "sandbox.pytest_plugin",
-    "sandbox.spark.pytest_plugin",
     "tests.ci_skips",
     "tests.history.options",
     "tests.e2e.options",

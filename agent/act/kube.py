@@ -1,41 +1,28 @@
-"""The Kubernetes API: the only importer of kubernetes_asyncio.
+"""The Kubernetes API: calls with a deadline each.
 
-Facts about the client that shape this file (kubernetes_asyncio 36.1): importing any part of it loads 768 models
-(33 MiB more), so empty parent packages are registered first; a dict body goes out as strategic-merge unless the
-content type is given; it has no time-outs, follows proxies of the environment and redirects, and reads the CA once.
+Facts about the client that shape this file (kubernetes_asyncio 36.1): a dict body goes out as strategic-merge unless
+the content type is given; it has no time-outs, and reads the CA once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import importlib.util
 import json
-import ssl
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from types import ModuleType
-from typing import Protocol
 from urllib.parse import quote
 
 import aiohttp
 
 from .. import times
-from ..decide.tree import Json, at, items, text
+from ..decide.tree import Json, at, items
 from ..model import (
-    AlreadyExistsError,
-    ApiError,
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
-    ServerError,
-    ThrottledError,
     UnauthorizedError,
     UnreachableError,
 )
 from ..settings import Settings
+from .errors import api_error
+from .kubeclient import Client, connect
 
 MANAGER = "spark-ui-agent"
 TOKEN_AGE = 60.0  # kubelet renews a projected token long before it expires
@@ -50,69 +37,6 @@ def _ignore(*_: str) -> None:
     """Where nobody counts or nothing has to be hidden."""
 
 
-class _Api(Protocol):
-    """What is used of kubernetes_asyncio.client.ApiClient."""
-
-    rest_client: ModuleType
-    user_agent: str
-
-    async def call_api(
-        self, resource_path: str, method: str, **options: object
-    ) -> aiohttp.ClientResponse: ...
-    async def close(self) -> None: ...
-
-
-class _Session:
-    """The client's session without redirects: what answers elsewhere is not the API server."""
-
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self._session = session
-
-    async def request(self, *, method: str, url: str, **options: object) -> aiohttp.ClientResponse:
-        headers = options.get("headers")
-        timeout = options.get("timeout")
-        return await self._session.request(
-            method,
-            url,
-            allow_redirects=False,
-            headers={str(k): str(v) for k, v in headers.items()} if isinstance(headers, Mapping) else None,
-            timeout=timeout if isinstance(timeout, aiohttp.ClientTimeout) else None,
-            data=options.get("data"),
-        )
-
-    async def close(self) -> None:
-        await self._session.close()
-
-
-def load_client() -> tuple[ModuleType, ModuleType]:
-    """kubernetes_asyncio's `client.configuration` and `client.api_client`, without the models it does not need.
-
-    Falls back to the whole package where its layout is another one.
-    """
-    if _PARENTS[0] not in sys.modules:
-        try:
-            for name in _PARENTS:
-                spec = importlib.util.find_spec(name)
-                if spec is None:
-                    raise ImportError(name)
-                sys.modules[name] = importlib.util.module_from_spec(spec)
-                parent, _, child = name.rpartition(".")
-                if parent:
-                    setattr(sys.modules[parent], child, sys.modules[name])
-            return _modules()
-        except (ImportError, AttributeError):
-            for name in [name for name in sys.modules if name.split(".")[0] == _PARENTS[0]]:
-                del sys.modules[name]
-    return _modules()
-
-
-def _modules() -> tuple[ModuleType, ModuleType]:
-    return (
-        importlib.import_module("kubernetes_asyncio.client.configuration"),
-        importlib.import_module("kubernetes_asyncio.client.api_client"),
-    )
-
-
 class Kube:
     """Calls with a deadline each, JSON objects in and out, errors as `agent.model.ApiError`'s kinds."""
 
@@ -120,7 +44,7 @@ class Kube:
         self._settings = settings
         self._count = count
         self._hide = hide
-        self._api: _Api | None = None
+        self._api: Client | None = None
         self._token = ""
         self._token_read = float("-inf")
         self._namespace = quote(settings.identity.namespace)
@@ -222,7 +146,7 @@ class Kube:
                     0, "BadAnswer", f"{method} was answered {status} without a JSON object"
                 )
             return answer
-        raise _error(status, headers.get("Retry-After", ""), answer)
+        raise api_error(status, headers.get("Retry-After", ""), answer)
 
     async def _send(
         self, method: str, path: str, query: Mapping[str, str] | None, body: Json | None
@@ -283,39 +207,16 @@ class Kube:
             raise UnauthorizedError(0, "NoToken", f"{self._settings.token_file} is empty")
         return self._token
 
-    async def _client(self) -> _Api:
+    async def _client(self) -> Client:
         if self._api is None:
-            configuration, api_client = load_client()
-            config = configuration.Configuration(host=self._settings.api_url)
-            # Python 3.13 refuses cluster CAs without key identifiers; chain and host name are checked all the same.
-            config.disable_strict_ssl_verification = True
-            if self._settings.api_url.startswith("https"):
-                try:
-                    ssl.create_default_context(cafile=str(self._settings.ca_file))
-                except (OSError, ssl.SSLError) as error:
-                    raise UnreachableError(
-                        0, "NoCA", f"{self._settings.ca_file} can't be read ({type(error).__name__})"
-                    ) from error
-                config.ssl_ca_cert = str(self._settings.ca_file)
-            api: _Api = api_client.ApiClient(configuration=config)
-            await _own_session(api)
-            api.user_agent = MANAGER
-            self._api = api
+            self._api = await connect(self._settings.api_url, self._settings.ca_file)
+            self._api.user_agent = MANAGER
         return self._api
 
     async def _close(self) -> None:
         if self._api is not None:
             api, self._api = self._api, None
             await api.close()
-
-
-async def _own_session(api: _Api) -> None:
-    """Swaps the client's session, which follows proxies and .netrc of the environment, for one that does not."""
-    theirs: aiohttp.ClientSession = api.rest_client.pool_manager
-    connector = theirs.connector
-    theirs.detach()
-    ours = aiohttp.ClientSession(connector=connector, trust_env=False, auto_decompress=True)
-    vars(api.rest_client)["pool_manager"] = _Session(ours)
 
 
 def _writing(dry_run: bool) -> dict[str, str]:
@@ -338,36 +239,3 @@ def _parse(data: bytes) -> Json | None:
         if isinstance(found, dict):
             return found
     return None
-
-
-def _error(status: int, retry_after: str, answer: Json | None) -> ApiError:
-    """The answer as our own type, by status and reason."""
-    reason = text(answer, "reason") or "Unknown"
-    # The text of a 422 can quote the whole object, and with it what a user keeps in annotations.
-    message = text(answer, "message")[:300]
-    wait = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else None
-    kind: type[ApiError]
-    match status:
-        case 401:
-            kind = UnauthorizedError
-        case 403:
-            kind = ForbiddenError
-        case 404:
-            kind = NotFoundError
-        case 409 if reason == "AlreadyExists":
-            kind = AlreadyExistsError
-        case 409:
-            kind = ConflictError
-        case 429:
-            kind = ThrottledError
-        case 503 if wait is not None:
-            kind = ThrottledError
-        case _ if status >= 500:
-            kind = ServerError
-        case _ if 300 <= status < 400:
-            return UnreachableError(
-                0, "Redirect", f"answered {status}: something else stands for the API server"
-            )
-        case _:
-            kind = InvalidError
-    return kind(status, reason, message, wait)

@@ -8,8 +8,7 @@ from ..decide.ownership import HOLDER, OPERATOR_APP, Around, holder, pod_over, p
 from ..decide.tree import Json, text
 from ..model import ApiError, ForbiddenError, NotFoundError
 from ..settings import Settings
-
-SEVERAL = "Several"  # reason of an ApiError: the labels do not say which Service is meant
+from .errors import SEVERAL
 
 
 class Reads(Protocol):

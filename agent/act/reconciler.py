@@ -19,7 +19,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from .. import times
 from ..decide.ownership import HOLDER, Around
 from ..decide.service import Create, Delete, Nothing, Patch, Refuse, Step, plan
-from ..decide.tree import Json, at, items, text
+from ..decide.tree import Json, at, text
 from ..model import (
     AlreadyExistsError,
     ApiError,
@@ -33,25 +33,24 @@ from ..model import (
     Serve,
     ServerError,
     ThrottledError,
-    Trouble,
     UnauthorizedError,
     UnreachableError,
 )
 from ..settings import Settings
-from .lookup import SEVERAL, Reads, read_around, read_pod, read_service
+from .errors import OVERRULED, trouble
+from .lookup import Reads, read_around, read_pod, read_service
+from .slices import Lists, Slices
 
 TELL_AFTER = 3  # failures in a row that may pass by themselves
 STEPS = 6  # delete, create, publish; or park, delete: never more, so more is a fight
-OVERRULED = "Overruled"  # reason of an ApiError: something between us and the store changes what is written
 
 
-class Api(Reads, Protocol):
+class Api(Reads, Lists, Protocol):
     """What the reconciler needs of `agent.act.kube.Kube`."""
 
     async def create_service(self, body: Json) -> Json: ...
     async def patch_service(self, name: str, body: Json) -> Json: ...
     async def delete_service(self, name: str, uid: str) -> None: ...
-    async def list_slices(self, service: str) -> list[Json]: ...
 
 
 class Reconciler:
@@ -69,6 +68,7 @@ class Reconciler:
     ) -> None:
         self._former = former  # an agent of this Pod had a UI before us
         self._api = api
+        self._slices = Slices(api, settings)
         self._settings = settings
         self._intent = intent
         self._tell = tell
@@ -81,7 +81,6 @@ class Reconciler:
         self._first = True
         self._pod: Json | None = None
         self._told: Observed | None = None
-        self._clear = ""  # resourceVersion at which the slices were seen to be empty
         self._kept = ""  # the Service that was written to
         self._port = 0  # that the Service was last made to lead to, while it may still do
 
@@ -137,11 +136,15 @@ class Reconciler:
         )
         # What was reached stays reached through an outage; and a single failure is no news.
         if not settled and (self._failures >= TELL_AFTER or not passing):
-            trouble = _trouble(error, self._settings)
             # Whoever may not ask has not published, unless a right was taken away since: no stop() waits for it.
             never = isinstance(error, ForbiddenError | UnauthorizedError) and not self.touched()
             self._say(
-                Observed(self._working_on, routed=not never, blocked=trouble, service=self._settings.service)
+                Observed(
+                    self._working_on,
+                    routed=not never,
+                    blocked=trouble(error, self._settings),
+                    service=self._settings.service,
+                )
             )
         if isinstance(error, ForbiddenError | UnauthorizedError):
             stakes = self.touched() and not isinstance(self._intent().desired, Serve)
@@ -207,7 +210,7 @@ class Reconciler:
                 case Nothing() if isinstance(desired, Serve):
                     if step.exposed and self._port not in (0, desired.port):
                         # Another UI of this Pod follows: the former one's stop() may be waiting for this.
-                        await self._empty(name, service, self._port)
+                        await self._slices.emptied(name, service, self._port)
                     self._port = desired.port if step.exposed else self._port
                     return Observed(intent.generation, routed=step.exposed, service=name)
                 case Nothing() if not step.exposed:
@@ -215,7 +218,7 @@ class Reconciler:
                     released = isinstance(desired, Release)
                     return Observed(intent.generation, routed=step.exposed, service=name, released=released)
                 case Nothing():
-                    if not await self._empty(name, service):
+                    if not await self._slices.emptied(name, service):
                         return Observed(intent.generation, routed=True, service=name)
                     around = replace(around, empty=True)
                 case _:
@@ -226,7 +229,7 @@ class Reconciler:
     async def _write(self, step: Step, service: Json | None) -> Json | None:
         """Sends one step; what the Service is afterwards. Until the answer is here, the write may yet land."""
         fenced_off, self._fence = not self._fence, True
-        self._clear = ""
+        self._slices.forget()
         self._kept = text(service, "metadata", "name") or self._settings.service
         try:
             match step:
@@ -263,79 +266,8 @@ class Reconciler:
         exposed = False
         if service is not None and not at(service, "spec", "selector"):
             try:
-                exposed = await self._holds_us(text(service, "metadata", "name"))
+                exposed = await self._slices.lead_here(text(service, "metadata", "name"))
             except ForbiddenError:
                 exposed = True
         epoch = secrets.token_hex(4) if self._fence else ""
         return replace(around, epoch=epoch, exposed=exposed)
-
-    # --- gone ------------------------------------------------------------------------------------------
-
-    async def _empty(self, name: str, service: Json | None, port: int = 0) -> bool:
-        """Waits until no endpoint of the Service leads here, or to this `port` here.
-
-        False when one still does after the bounded reads.
-        """
-        version = text(service, "metadata", "resourceVersion")
-        if not port and version and version == self._clear:
-            return True
-        pause = times.SLICE_FIRST
-        for _ in range(times.SLICE_READS):
-            try:
-                if not await self._holds_us(name, port):
-                    await asyncio.sleep(times.SLICE_LAG)
-                    self._clear = "" if port else version
-                    return True
-            except ForbiddenError:
-                await asyncio.sleep(times.BLIND_GONE)
-                return True
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, times.SLICE_MAX)
-        return False
-
-    async def _holds_us(self, name: str, port: int = 0) -> bool:
-        uid = self._settings.identity.uid
-        for piece in await self._api.list_slices(name):
-            if port and port not in [one.get("port") for one in items(piece, "ports")]:
-                continue
-            for endpoint in items(piece, "endpoints"):
-                target = text(endpoint, "targetRef", "uid")
-                addresses = at(endpoint, "addresses")
-                # A slice mirrored from stale Endpoints may lack the reference to the Pod.
-                ours = isinstance(addresses, list) and not self._settings.identity.ips.isdisjoint(addresses)
-                if target == uid or (not target and ours):
-                    return True
-        return False
-
-
-def _trouble(error: ApiError, settings: Settings) -> Trouble:
-    """What an ApiError means to a user."""
-    match error:
-        case ForbiddenError():
-            return Trouble(
-                "rbac", str(error), "give the Pod's ServiceAccount the verbs of deploy/, see `check`"
-            )
-        case UnauthorizedError():
-            return Trouble(
-                "token",
-                str(error),
-                "mount a valid ServiceAccount token, or name it in SPARK_UI_AGENT_TOKEN_FILE",
-            )
-        case UnreachableError():
-            return Trouble("api", f"{settings.api_url}: {error}", "none needed if it passes: tried again")
-        case ConflictError():
-            return Trouble(
-                "conflict",
-                str(error),
-                "find who else writes to the Service: kubectl get --show-managed-fields",
-            )
-        case ApiError() if error.reason == OVERRULED:
-            return Trouble(
-                "conflict",
-                error.message,
-                "find the admission webhook or controller that rewrites the Service",
-            )
-        case ApiError() if error.reason == SEVERAL:
-            return Trouble("service", error.message, "let the labels match one Service")
-        case _:
-            return Trouble("api", str(error), "see the message; tried again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model import Park, Serve, State, Status, Trouble, World
 from ..settings import Settings
-from .desired import BLOCKING
+from .choice import BLOCKING
 
 
 def state(world: World) -> State:

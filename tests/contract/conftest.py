@@ -5,15 +5,13 @@ What a test here says is true of Kubernetes 1.36. Where the stand-in answers oth
 
 from __future__ import annotations
 
-import contextlib
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from sandbox.apiclient import Access, ApiClient
 from sandbox.control_plane import ControlPlane
-from sandbox.netns import NamespaceError, NetworkNamespace
 from sandbox.objects import create_namespace, create_node
 from sandbox.standin import StandIn
 
@@ -52,14 +50,3 @@ async def namespace(api: ApiClient) -> str:
     name = f"contract-{uuid.uuid4().hex[:12]}"
     await create_namespace(api, name)
     return name
-
-
-@pytest.fixture
-def network() -> Iterator[NetworkNamespace]:
-    """A Pod's network, for tests that run the agent itself; they are skipped where none can be made."""
-    with contextlib.ExitStack() as stack:
-        try:
-            made = stack.enter_context(NetworkNamespace.create())
-        except NamespaceError as error:
-            pytest.skip(str(error))
-        yield made

@@ -21,8 +21,6 @@ from sandbox.netns import NetworkNamespace
 from sandbox.relay import relay
 from tests.sandbox.processes import survivors
 
-pytest_plugins = ["sandbox.spark.pytest_plugin"]
-
 MARKED, OTHER = 1185, 185
 CONNECT = """
 import socket, sys
@@ -33,8 +31,8 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), 10) as client:
 """
 
 
-async def _run(namespace: NetworkNamespace, *argv: str, uid: int | None = None) -> tuple[int, str]:
-    process = await namespace.popen(
+async def _run(network: NetworkNamespace, *argv: str, uid: int | None = None) -> tuple[int, str]:
+    process = await network.popen(
         [sys.executable, "-I", "-c", *argv], env={}, uid=uid, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     try:
@@ -62,36 +60,36 @@ async def _counting_server(listening: socket.socket) -> AsyncIterator[int]:
         server.close()
 
 
-async def test_processes_inside_reach_each_address_and_nothing_outside(namespace: NetworkNamespace) -> None:
+async def test_processes_inside_reach_each_address_and_nothing_outside(network: NetworkNamespace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as outside:
         port = str(outside.getsockname()[1])
-        code, output = await _run(namespace, CONNECT, "127.0.0.1", port, "0")
+        code, output = await _run(network, CONNECT, "127.0.0.1", port, "0")
         assert code == 1
         assert "ConnectionRefusedError" in output
 
-    async with _counting_server(namespace.listen("0.0.0.0", 0)) as inside:
-        assert await _run(namespace, CONNECT, "127.0.0.1", str(inside), "3") == (0, "127.0.0.1 3")
-        assert await _run(namespace, CONNECT, namespace.address, str(inside), "3") == (
+    async with _counting_server(network.listen("0.0.0.0", 0)) as inside:
+        assert await _run(network, CONNECT, "127.0.0.1", str(inside), "3") == (0, "127.0.0.1 3")
+        assert await _run(network, CONNECT, network.address, str(inside), "3") == (
             0,
-            f"{namespace.address} 3",
+            f"{network.address} 3",
         )
-    async with _counting_server(namespace.listen("::", 0)) as inside:
-        assert await _run(namespace, CONNECT, "::1", str(inside), "3") == (0, "::1 3")
-        assert await _run(namespace, CONNECT, namespace.address6, str(inside), "3") == (
+    async with _counting_server(network.listen("::", 0)) as inside:
+        assert await _run(network, CONNECT, "::1", str(inside), "3") == (0, "::1 3")
+        assert await _run(network, CONNECT, network.address6, str(inside), "3") == (
             0,
-            f"{namespace.address6} 3",
+            f"{network.address6} 3",
         )
 
 
-async def test_two_namespaces_with_the_same_address_do_not_meet(namespace: NetworkNamespace) -> None:
+async def test_two_namespaces_with_the_same_address_do_not_meet(network: NetworkNamespace) -> None:
     with NetworkNamespace.create() as other:
         async with _counting_server(other.listen(other.address, 0)) as port:
             with pytest.raises(ConnectionRefusedError):
-                await namespace.connect(namespace.address, port)
+                await network.connect(network.address, port)
 
 
 async def test_a_process_of_another_uid_has_no_capability_and_is_shown_what_it_has_to_reach(
-    namespace: NetworkNamespace, tmp_path: Path
+    network: NetworkNamespace, tmp_path: Path
 ) -> None:
     shown, hidden = tmp_path / "shown", tmp_path / "hidden"
     for folder in (shown, hidden):
@@ -106,7 +104,7 @@ status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(os.getuid(), os.getgid(), os.getgroups(), int(status["CapEff"], 16), int(status["CapPrm"], 16))
 print(open("{shown}/file").read(), os.path.exists("{hidden}"), pwd.getpwuid({OTHER}).pw_dir == "{shown}")
 """
-    process = await namespace.popen(
+    process = await network.popen(
         [sys.executable, "-I", "-c", code],
         env={},
         uid=OTHER,
@@ -128,8 +126,8 @@ import asyncio, os, sys
 from sandbox.netns import NetworkNamespace
 
 async def main():
-    with NetworkNamespace.create() as namespace:
-        process = await namespace.popen(["sleep", "600"], env=dict(os.environ))
+    with NetworkNamespace.create() as network:
+        process = await network.popen(["sleep", "600"], env=dict(os.environ))
         print(process.pid, flush=True)
         await process.wait()
 
@@ -171,64 +169,64 @@ def test_without_root_the_message_names_the_remedy() -> None:
     )
 
 
-async def test_relay_carries_both_ways_into_and_out_of_a_namespace(namespace: NetworkNamespace) -> None:
+async def test_relay_carries_both_ways_into_and_out_of_a_namespace(network: NetworkNamespace) -> None:
     host = socket.create_server(("127.0.0.1", 0))
-    async with _counting_server(host) as port, relay(namespace, 0, "127.0.0.1", port) as outward:
-        code, output = await _run(namespace, CONNECT, "127.0.0.1", str(outward.port), "100000")
+    async with _counting_server(host) as port, relay(network, 0, "127.0.0.1", port) as outward:
+        code, output = await _run(network, CONNECT, "127.0.0.1", str(outward.port), "100000")
         assert (code, output, outward.connections) == (0, "127.0.0.1 100000", 1)
 
     async with (
-        _counting_server(namespace.listen("127.0.0.1", 0)) as port,
-        relay(None, 0, "127.0.0.1", port, target_namespace=namespace) as inward,
+        _counting_server(network.listen("127.0.0.1", 0)) as port,
+        relay(None, 0, "127.0.0.1", port, target_namespace=network) as inward,
     ):
         reader, writer = await asyncio.open_connection("127.0.0.1", inward.port)
         writer.write(b"four")
         writer.write_eof()
-        assert await reader.read(-1) == f"{namespace.observer} 4".encode()
+        assert await reader.read(-1) == f"{network.observer} 4".encode()
         writer.close()
         await writer.wait_closed()
 
 
-async def test_relay_to_a_closed_port_ends_the_connection(namespace: NetworkNamespace) -> None:
-    async with relay(namespace, 0, "127.0.0.1", 1) as outward:
-        assert await _run(namespace, CONNECT, "127.0.0.1", str(outward.port), "0") == (0, "")
+async def test_relay_to_a_closed_port_ends_the_connection(network: NetworkNamespace) -> None:
+    async with relay(network, 0, "127.0.0.1", 1) as outward:
+        assert await _run(network, CONNECT, "127.0.0.1", str(outward.port), "0") == (0, "")
 
 
-async def test_relay_hands_a_reset_on(namespace: NetworkNamespace) -> None:
+async def test_relay_hands_a_reset_on(network: NetworkNamespace) -> None:
     def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         linger = struct.pack("ii", 1, 0)
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         writer.transport.abort()
 
-    server = await asyncio.start_server(reset, sock=namespace.listen("127.0.0.1", 0))
+    server = await asyncio.start_server(reset, sock=network.listen("127.0.0.1", 0))
     port = server.sockets[0].getsockname()[1]
-    async with server, relay(None, 0, "127.0.0.1", port, target_namespace=namespace) as inward:
+    async with server, relay(None, 0, "127.0.0.1", port, target_namespace=network) as inward:
         reader, writer = await asyncio.open_connection("127.0.0.1", inward.port)
         with pytest.raises(ConnectionResetError):
             await reader.read(-1)
         writer.close()
 
 
-async def test_capture_tells_who_connected_where(namespace: NetworkNamespace) -> None:
-    marked, marked6 = namespace.mark_uid(MARKED)
+async def test_capture_tells_who_connected_where(network: NetworkNamespace) -> None:
+    marked, marked6 = network.mark_uid(MARKED)
     async with (
-        capture(namespace) as seen,
-        _counting_server(namespace.listen("0.0.0.0", 0)) as port,
-        _counting_server(namespace.listen("::1", 0)) as port6,
+        capture(network) as seen,
+        _counting_server(network.listen("0.0.0.0", 0)) as port,
+        _counting_server(network.listen("::1", 0)) as port6,
     ):
-        assert await _run(namespace, CONNECT, "127.0.0.1", str(port), "5", uid=MARKED) == (0, f"{marked} 5")
-        assert await _run(namespace, CONNECT, "::1", str(port6), "5", uid=MARKED) == (0, f"{marked6} 5")
-        assert await _run(namespace, CONNECT, "127.0.0.1", str(port), "0", uid=OTHER) == (0, "127.0.0.1 0")
-        refused = await _run(namespace, CONNECT, namespace.address, "1", "0", uid=MARKED)
-        (await namespace.connect("127.0.0.1", port)).close()
+        assert await _run(network, CONNECT, "127.0.0.1", str(port), "5", uid=MARKED) == (0, f"{marked} 5")
+        assert await _run(network, CONNECT, "::1", str(port6), "5", uid=MARKED) == (0, f"{marked6} 5")
+        assert await _run(network, CONNECT, "127.0.0.1", str(port), "0", uid=OTHER) == (0, "127.0.0.1 0")
+        refused = await _run(network, CONNECT, network.address, "1", "0", uid=MARKED)
+        (await network.connect("127.0.0.1", port)).close()
 
         assert "ConnectionRefusedError" in refused[1]
         assert [_who(connection) for connection in seen.connections()] == [
             (marked, "127.0.0.1", port, True, 5),
             (marked6, "::1", port6, True, 5),
             ("127.0.0.1", "127.0.0.1", port, True, 0),
-            (marked, namespace.address, 1, False, 0),
-            (namespace.observer, "127.0.0.1", port, True, 0),
+            (marked, network.address, 1, False, 0),
+            (network.observer, "127.0.0.1", port, True, 0),
         ]
         assert _ordered(seen)
 

@@ -14,7 +14,7 @@ import pytest
 from sandbox.capture import Connection, capture
 from sandbox.control_plane import ControlPlane
 from sandbox.launch import REPOSITORY
-from sandbox.netns import NamespaceError, NetworkNamespace
+from sandbox.netns import NetworkNamespace
 from sandbox.objects import Rule, create_namespace, pods, service_account_with_role
 from sandbox.page import Page, fetch
 from sandbox.relay import relay
@@ -35,15 +35,6 @@ RIGHTS = [
         ["get", "list", "watch", "delete", "deletecollection"],
     )
 ]
-
-
-@pytest.fixture(scope="module")
-def needs_namespaces() -> None:
-    try:
-        with NetworkNamespace.create():
-            pass
-    except NamespaceError as error:
-        pytest.skip(str(error))
 
 
 @dataclass

@@ -11,8 +11,6 @@ from sandbox.netns import NetworkNamespace
 from sandbox.spark.portwatch import PortWatch, watch_ports
 from sandbox.spark.trace import Listener
 
-pytest_plugins = ["sandbox.spark.pytest_plugin"]
-
 SECONDS = 30.0
 
 
@@ -30,11 +28,11 @@ async def _closed(watch: PortWatch, listener: Listener) -> int:
 
 @pytest.mark.parametrize(("address", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])
 async def test_a_listener_is_seen_and_its_close_is_told(
-    namespace: NetworkNamespace, address: str, family: int
+    network: NetworkNamespace, address: str, family: int
 ) -> None:
-    async with watch_ports(namespace) as watch:
+    async with watch_ports(network) as watch:
         before = time.monotonic_ns()
-        with namespace.make_socket(family, socket.SOCK_STREAM) as server:
+        with network.make_socket(family, socket.SOCK_STREAM) as server:
             server.bind((address, 0))
             server.listen(7)
             listener = await _seen(watch, server.getsockname()[1])
@@ -45,45 +43,45 @@ async def test_a_listener_is_seen_and_its_close_is_told(
 
 
 async def test_the_end_of_a_connection_or_of_a_bound_socket_is_not_the_end_of_the_listener(
-    namespace: NetworkNamespace,
+    network: NetworkNamespace,
 ) -> None:
-    async with watch_ports(namespace) as watch:
-        with namespace.listen("127.0.0.1", 0) as server:
+    async with watch_ports(network) as watch:
+        with network.listen("127.0.0.1", 0) as server:
             port = server.getsockname()[1]
             listener = await _seen(watch, port)
-            (await namespace.connect("127.0.0.1", port)).close()
+            (await network.connect("127.0.0.1", port)).close()
             server.accept()[0].close()
-            with namespace.make_socket(socket.AF_INET, socket.SOCK_STREAM) as bound:
-                bound.bind((namespace.address, port))
+            with network.make_socket(socket.AF_INET, socket.SOCK_STREAM) as bound:
+                bound.bind((network.address, port))
             # events come in order, so after this one those before it have been taken in
-            with namespace.listen("127.0.0.1", 0) as other:
+            with network.listen("127.0.0.1", 0) as other:
                 marker = await _seen(watch, other.getsockname()[1])
             await _closed(watch, marker)
             assert listener.closed_at is None
 
 
-async def test_the_next_listener_of_a_port_is_another_one(namespace: NetworkNamespace) -> None:
-    async with watch_ports(namespace) as watch:
-        with namespace.listen("127.0.0.1", 4040):
+async def test_the_next_listener_of_a_port_is_another_one(network: NetworkNamespace) -> None:
+    async with watch_ports(network) as watch:
+        with network.listen("127.0.0.1", 4040):
             first = await _seen(watch, 4040)
         first_closed = await _closed(watch, first)
-        with namespace.listen("127.0.0.1", 4040):
+        with network.listen("127.0.0.1", 4040):
             second = await _seen(watch, 4040)
     assert first.socket.cookie != second.socket.cookie
     assert first_closed < second.seen_at
 
 
-async def test_what_listens_outside_the_namespace_is_not_seen(namespace: NetworkNamespace) -> None:
+async def test_what_listens_outside_the_namespace_is_not_seen(network: NetworkNamespace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as outside:
-        async with watch_ports(namespace) as watch:
-            with namespace.listen("127.0.0.1", 0) as inside:
+        async with watch_ports(network) as watch:
+            with network.listen("127.0.0.1", 0) as inside:
                 found = await _seen(watch, inside.getsockname()[1])
             assert list(watch.listeners.values()) == [found]
         async with watch_ports(None) as watch:
             assert (await _seen(watch, outside.getsockname()[1])).socket.address == "127.0.0.1"
 
 
-async def test_a_wait_in_vain_ends_and_names_what_was_awaited(namespace: NetworkNamespace) -> None:
-    async with watch_ports(namespace) as watch:
+async def test_a_wait_in_vain_ends_and_names_what_was_awaited(network: NetworkNamespace) -> None:
+    async with watch_ports(network) as watch:
         with pytest.raises(TimeoutError, match=r"port 1: not seen within 0 s"):
             await watch.until(lambda _: None, 0.01, "port 1")

@@ -10,7 +10,6 @@ from typing import TypeVar
 import pytest
 
 from sandbox.control_plane import ControlPlane
-from sandbox.netns import NamespaceError, NetworkNamespace
 from sandbox.spark.install import VERSIONS
 from tests.spark.lives import live_all
 from tests.spark.short_lives import VERSION as ONE_VERSION
@@ -80,6 +79,16 @@ def _told(outcomes: Outcomes, kind: type[T], version: str = "") -> T:
     return found
 
 
+def _recorded(kind: type[T], version: str = "") -> Callable[..., T]:
+    """Make the fixture of the one life of its kind, or of its kind and version."""
+
+    @pytest.fixture(scope="session")
+    def recorded(outcomes: Outcomes) -> T:
+        return _told(outcomes, kind, version)
+
+    return recorded
+
+
 @pytest.fixture(scope="session", params=VERSIONS)
 def version(request: pytest.FixtureRequest) -> str:
     """A Spark version."""
@@ -87,13 +96,8 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def outcomes(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Outcomes:
+def outcomes(request: pytest.FixtureRequest, needs_namespaces: None, control_plane: ControlPlane) -> Outcomes:
     """All lives of this session: what they recorded, or how they failed."""
-    try:
-        with NetworkNamespace.create():
-            pass
-    except NamespaceError as error:
-        pytest.skip(str(error))
     needed = _needed(request.session.items)
     lives = _lives(control_plane)
     return asyncio.run(live_all({key: lives[key] for key in lives if key in needed}))
@@ -111,37 +115,10 @@ def alone(outcomes: Outcomes, version: str) -> Work:
     return _told(outcomes, Work, version)
 
 
-@pytest.fixture(scope="session")
-def alone_too(outcomes: Outcomes) -> Work:
-    """A life without an agent, of the version of the lives below."""
-    return _told(outcomes, Work, ONE_VERSION)
-
-
-@pytest.fixture(scope="session")
-def pair(outcomes: Outcomes) -> Pair:
-    """Two drivers on one node."""
-    return _told(outcomes, Pair)
-
-
-@pytest.fixture(scope="session")
-def marked(outcomes: Outcomes) -> Marked:
-    """A life under a packet capture."""
-    return _told(outcomes, Marked)
-
-
-@pytest.fixture(scope="session")
-def secure(outcomes: Outcomes) -> Secure:
-    """A UI with TLS."""
-    return _told(outcomes, Secure)
-
-
-@pytest.fixture(scope="session")
-def hidden(outcomes: Outcomes) -> Hidden:
-    """A UI on the loopback."""
-    return _told(outcomes, Hidden)
-
-
-@pytest.fixture(scope="session")
-def unheard(outcomes: Outcomes) -> Unheard:
-    """A whole life beside a silent API server."""
-    return _told(outcomes, Unheard)
+# These are lived in one version alone.
+alone_too = _recorded(Work, ONE_VERSION)
+pair = _recorded(Pair)
+marked = _recorded(Marked)
+secure = _recorded(Secure)
+hidden = _recorded(Hidden)
+unheard = _recorded(Unheard)

@@ -28,6 +28,21 @@ ALL_RIGHTS: Sequence[Object] = (
 )
 
 
+def running_pod(
+    name: str = POD, labels: Mapping[str, str] = LABELS, *, ip: str = POD_IP, ready: bool = True
+) -> Object:
+    """A Pod as it is created; ours, unless it is told otherwise."""
+    return {
+        "metadata": {"name": name, "labels": dict(labels)},
+        "spec": {"containers": [{"name": "main", "image": "x"}]},
+        "status": {
+            "phase": "Running",
+            "podIP": ip,
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+        },
+    }
+
+
 class Cluster:
     """One namespace with our Pod in it. Writes here are those of others: users, operators, kubelets."""
 
@@ -42,15 +57,7 @@ class Cluster:
         self, name: str = POD, labels: Mapping[str, str] = LABELS, *, ip: str = POD_IP, ready: bool = True
     ) -> str:
         """A running Pod; its uid."""
-        pod: Object = {
-            "metadata": {"name": name, "labels": dict(labels)},
-            "spec": {"containers": [{"name": "main", "image": "x"}]},
-            "status": {
-                "phase": "Running",
-                "podIP": ip,
-                "conditions": [{"type": "Ready", "status": str(ready)}],
-            },
-        }
+        pod = running_pod(name, labels, ip=ip, ready=ready)
         uid: str = self.store.create(PODS, NAMESPACE, pod)["metadata"]["uid"]
         return uid
 

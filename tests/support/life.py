@@ -12,6 +12,7 @@ from agent.decide.desired import fold, initial
 from agent.decide.status import state
 from agent.model import Fact, Observed, State
 from agent.settings import Settings
+from tests.support.make import bound
 from tests.support.wire import Wire
 
 
@@ -100,3 +101,12 @@ async def alive(
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+@asynccontextmanager
+async def serving(wire: Wire) -> AsyncIterator[Life]:
+    """A life whose UI, that of JVM 7 at port 39001, is published; its endpoints may take a moment more."""
+    async with alive(wire) as life:
+        life.tell(bound(39001))
+        await life.published()
+        yield life

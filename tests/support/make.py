@@ -29,6 +29,7 @@ POD, POD_UID, POD_IP, NODE_IP, NAMESPACE = "drv-1", "uid-of-drv-1", "10.1.0.5", 
 DRIVER_UID = 185
 LABELS = {"spark-app-selector": APP, "spark-role": "driver", "uid-tag": "drv-1"}
 OWN = {"spark-app-selector": APP, "spark-role": "driver"}
+MARK = {"spark-ui-agent/application": APP}  # on a Service that is our application's
 
 Object = dict[str, object]
 
@@ -123,6 +124,11 @@ def service(
     return {"apiVersion": "v1", "kind": "Service", "metadata": {**head, **(metadata or {})}, "spec": body}
 
 
+def adoptable() -> Object:
+    """A Service that is idle and carries our application's mark: ours to take."""
+    return service(selector={}, annotations=MARK)
+
+
 def pod(labels: Mapping[str, str] | None = None, *, uid: str = POD_UID) -> Object:
     """Our own Pod as the API shows it."""
     head = {"name": POD, "namespace": NAMESPACE, "uid": uid, "labels": LABELS if labels is None else labels}
@@ -132,6 +138,7 @@ def pod(labels: Mapping[str, str] | None = None, *, uid: str = POD_UID) -> Objec
 __all__ = [
     "APP",
     "LABELS",
+    "MARK",
     "NAMESPACE",
     "NODE_IP",
     "OTHER_APP",
@@ -143,6 +150,7 @@ __all__ = [
     "Fact",
     "HookStopping",
     "Object",
+    "adoptable",
     "answered",
     "bound",
     "listener",

@@ -30,6 +30,7 @@ from sandbox.standin import (
 )
 from sandbox.standin.request import Target, target
 from tests.support.cluster import Cluster
+from tests.support.make import settings
 
 TRIP = 0.002  # seconds to the API server, and as long back
 SETTLE = 0.010  # from a write to what the endpoint controller makes of it
@@ -133,4 +134,12 @@ class Wire(Kube):
         self._settling = None
 
 
-__all__ = ["SETTLE", "TRIP", "Call", "StatusError", "Wire"]
+def wired(*services: Mapping[str, object], settle: float = SETTLE, **chosen: str) -> tuple[Cluster, Wire]:
+    """A cluster with our Pod and these Services, and a client of it with the Pod's settings and `chosen`."""
+    cluster = Cluster()
+    for one in services:
+        cluster.add_service(one)
+    return cluster, Wire(cluster, settings(chosen, uid=cluster.uid), settle=settle)
+
+
+__all__ = ["SETTLE", "TRIP", "Call", "StatusError", "Wire", "wired"]

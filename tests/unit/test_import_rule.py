@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = "a name above imports names below, never the other way"
-CLIENT = "kubernetes_asyncio is imported by agent.act.kube alone"
+CLIENT = "kubernetes_asyncio is imported by agent.act.kubeclient alone"
 PURE = "what decides does no I/O and reads no clock"
 
 
@@ -46,7 +46,7 @@ def test_the_code_keeps_it(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [
-        ("agent/model.py", "from . import settings", LAYERS),
+        ("agent/model/facts.py", "from .. import settings", LAYERS),
         ("agent/times.py", "from . import model", LAYERS),
         ("agent/settings/table.py", "from .. import decide", LAYERS),
         ("agent/decide/planted.py", "from .. import act", LAYERS),
@@ -60,7 +60,7 @@ def test_the_code_keeps_it(copy: Path) -> None:
         ("agent/act/planted.py", "import kubernetes_asyncio", CLIENT),
         ("agent/decide/planted.py", "import time", PURE),
         ("agent/decide/planted.py", "from os import environ", PURE),
-        ("agent/model.py", "import asyncio", PURE),
+        ("agent/model/facts.py", "import asyncio", PURE),
     ],
 )
 def test_a_planted_violation_is_found(copy: Path, module: str, line: str, contract: str) -> None:

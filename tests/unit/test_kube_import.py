@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = """
 import sys
-from agent.act.kube import load_client
+from agent.act.kubeclient import load_client
 {before}
 configuration, api_client = load_client()
 assert api_client.ApiClient and configuration.Configuration

@@ -12,17 +12,14 @@ from agent.model import Draining, DriverEnded, HookStopping, State
 from sandbox.standin import Hold, When
 from tests.history.clock import virtual
 from tests.support.cluster import Cluster
-from tests.support.life import alive
-from tests.support.make import APP, OTHER_APP, OWN, POD, bound, port, scan, service, settings
-from tests.support.wire import Wire
-
-ADOPTABLE = {"spark-ui-agent/application": APP}
+from tests.support.life import alive, serving
+from tests.support.make import APP, MARK, OTHER_APP, OWN, POD, bound, port, scan, service, settings
+from tests.support.wire import Wire, wired
 
 
 @virtual
 async def test_a_missing_service_is_made_parked_then_published_then_parked_then_deleted() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired()
     async with alive(wire) as life:
         life.tell(scan(39001))
         await life.settled()
@@ -58,8 +55,7 @@ async def test_a_missing_service_is_made_parked_then_published_then_parked_then_
 
 @virtual
 async def test_another_ui_of_the_pod_is_published_once_the_former_ports_endpoints_are_gone() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired()
     async with alive(wire) as life:
         life.tell(scan(39001, 39002))
         life.tell(bound(39001, pid=7))
@@ -75,16 +71,10 @@ async def test_another_ui_of_the_pod_is_published_once_the_former_ports_endpoint
 
 @virtual
 async def test_an_existing_service_is_published_by_one_patch_and_its_other_fields_survive() -> None:
-    cluster = Cluster()
-    cluster.add_service(
-        service(selector={}, annotations={**ADOPTABLE, "team": "x"}, sessionAffinity="ClientIP")
-    )
+    cluster, wire = wired(service(selector={}, annotations={**MARK, "team": "x"}, sessionAffinity="ClientIP"))
     before = cluster.service()
     assert before is not None
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         assert [call[:2] for call in wire.writes] == [("patch", "ui")]
 
         after = cluster.service()
@@ -107,11 +97,8 @@ async def test_an_existing_service_is_published_by_one_patch_and_its_other_field
 
 @virtual
 async def test_gone_is_told_only_when_the_slices_are_empty() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid), settle=0.4)
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired(settle=0.4)
+    async with serving(wire) as life:
         await asyncio.sleep(1)
         looking = Hold()
         wire.faults.plant(looking, verb="list", when=When.AFTER, times=1)
@@ -129,11 +116,8 @@ async def test_gone_is_told_only_when_the_slices_are_empty() -> None:
 async def test_slices_that_never_empty_are_asked_for_a_bounded_number_of_times_and_never_called_gone() -> (
     None
 ):
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    _, wire = wired()
+    async with serving(wire) as life:
         await asyncio.sleep(1)
         wire.settle = 3600
         wire.forget()
@@ -150,11 +134,8 @@ async def test_slices_that_never_empty_are_asked_for_a_bounded_number_of_times_a
 @pytest.mark.parametrize("parked", [False, True])
 @virtual
 async def test_in_steady_state_nothing_is_written_and_there_is_one_read_for_each_look(parked: bool) -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired()
+    async with serving(wire) as life:
         if parked:
             life.tell(HookStopping(7))
             await life.withdrawn()
@@ -170,9 +151,7 @@ async def test_in_steady_state_nothing_is_written_and_there_is_one_read_for_each
 
 @virtual
 async def test_nothing_is_written_before_there_is_proof() -> None:
-    cluster = Cluster()
-    cluster.add_service(service())
-    wire = Wire(cluster, settings(uid=cluster.uid, ADOPT="any"))
+    _, wire = wired(service(), ADOPT="any")
     async with alive(wire) as life:
         life.tell(scan(4040))
         await asyncio.sleep(3600)
@@ -198,7 +177,7 @@ async def test_a_service_that_leads_to_an_unproven_port_of_ours_is_parked_at_onc
 @virtual
 async def test_a_service_without_a_selector_whose_slices_went_stale_is_parked() -> None:
     cluster = Cluster()
-    cluster.add_service(service(selector={"uid-tag": "drv-1"}, annotations=ADOPTABLE))
+    cluster.add_service(service(selector={"uid-tag": "drv-1"}, annotations=MARK))
     cluster.patch({"spec": {"selector": None}})
     cluster.store.settle()
     assert cluster.ports() == {4040}
@@ -230,9 +209,7 @@ async def test_a_foreign_applications_service_is_never_written() -> None:
 
 @virtual
 async def test_what_was_blocked_is_published_once_a_person_has_acted() -> None:
-    cluster = Cluster()
-    cluster.add_service(service())
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired(service())
     async with alive(wire) as life:
         life.tell(bound(39001))
         await life.settled()
@@ -249,11 +226,8 @@ async def test_what_was_blocked_is_published_once_a_person_has_acted() -> None:
 
 @virtual
 async def test_drift_is_corrected_with_one_write() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired()
+    async with serving(wire):
         cluster.patch({"spec": {"selector": {"spark-role": None, "app": "operator"}}})
         wire.forget()
         await asyncio.sleep(2 * times.DRIFT)
@@ -263,11 +237,8 @@ async def test_drift_is_corrected_with_one_write() -> None:
 
 @virtual
 async def test_a_deleted_service_is_made_anew() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired()
+    async with serving(wire):
         cluster.delete()
         await asyncio.sleep(2 * times.DRIFT)
         assert cluster.ports() == {39001}
@@ -275,11 +246,8 @@ async def test_a_deleted_service_is_made_anew() -> None:
 
 @virtual
 async def test_a_created_service_goes_with_its_pod_and_no_earlier() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired()
+    async with serving(wire):
         await asyncio.sleep(1)
         live = cluster.service()
         assert live is not None
@@ -294,9 +262,7 @@ async def test_the_service_is_found_by_labels() -> None:
     cluster = Cluster()
     cluster.add_service(service(selector={"uid-tag": "drv-1"}), name="found")
     wire = Wire(cluster, settings(uid=cluster.uid, SERVICE_LABELS="k=v"))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         assert life.told[-1].service == "found"
         await asyncio.sleep(1)
         assert cluster.ports("found") == {39001}
@@ -329,9 +295,7 @@ async def test_an_operators_service_comes_before_our_own_name_but_what_was_taken
     labels = {**OWN, "sparkoperator.k8s.io/app-name": "etl"}
     uid = cluster.add_pod("drv-9", labels, ip="10.1.0.9")
     wire = Wire(cluster, settings(SERVICE="", uid=uid, name="drv-9"))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         assert life.told[-1].service == "drv-9-ui"
 
         cluster.add_service(
@@ -342,7 +306,5 @@ async def test_an_operators_service_comes_before_our_own_name_but_what_was_taken
         assert cluster.routes("drv-9-ui") == set()
 
     cluster.delete("drv-9-ui")
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         assert life.told[-1].service == "etl-ui-svc"

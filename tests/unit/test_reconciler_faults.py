@@ -14,18 +14,11 @@ from sandbox.standin import Answer, Delay, Drop, Hold, Request, Silence, When
 from sandbox.standin.faults import Effect
 from tests.history.clock import virtual
 from tests.support.cluster import Cluster
-from tests.support.life import alive
-from tests.support.make import APP, bound, port, service, settings
-from tests.support.wire import Wire
+from tests.support.life import alive, serving
+from tests.support.make import adoptable, bound, port
+from tests.support.wire import Wire, wired
 
 LOST = When.AFTER
-
-
-def adopted() -> tuple[Cluster, Wire]:
-    """A cluster with a Service that is ours to take."""
-    cluster = Cluster()
-    cluster.add_service(service(selector={}, annotations={"spark-ui-agent/application": APP}))
-    return cluster, Wire(cluster, settings(uid=cluster.uid))
 
 
 async def quiet(wire: Wire, seconds: float = 3 * times.DRIFT) -> None:
@@ -63,12 +56,9 @@ FAULTS = [
 async def test_publishing_through_a_fault_ends_published_and_quiet(
     effect: Effect, when: When, count: int, verb: str
 ) -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired()
     wire.faults.plant(effect, verb=verb, resource="services", when=when, times=count)
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         await asyncio.sleep(10)
         assert cluster.ports() == {39001}
         await quiet(wire)
@@ -81,11 +71,8 @@ async def test_publishing_through_a_fault_ends_published_and_quiet(
 async def test_parking_through_a_fault_ends_gone_and_quiet(
     effect: Effect, when: When, count: int, verb: str
 ) -> None:
-    _, wire = adopted()
-    cluster = wire.cluster
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired(adoptable())
+    async with serving(wire) as life:
         await asyncio.sleep(1)
         wire.faults.plant(effect, verb=verb, when=when, times=count)
         life.tell(HookStopping(7))
@@ -98,19 +85,17 @@ async def test_parking_through_a_fault_ends_gone_and_quiet(
 
 @virtual
 async def test_a_retry_after_is_kept_to() -> None:
-    _, wire = adopted()
+    _, wire = wired(adoptable())
     fault = wire.faults.plant(Answer(429, retry_after=20), verb="patch", times=1)
     loop = asyncio.get_running_loop()
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire):
         assert fault.hits == 1
         assert 20 <= loop.time() < 26
 
 
 @virtual
 async def test_a_retry_after_of_nothing_is_no_reason_to_hurry() -> None:
-    _, wire = adopted()
+    _, wire = wired(adoptable())
     wire.faults.plant(Answer(429, retry_after=0))
     async with alive(wire):
         await asyncio.sleep(600)
@@ -119,7 +104,7 @@ async def test_a_retry_after_of_nothing_is_no_reason_to_hurry() -> None:
 
 @virtual
 async def test_a_writer_of_twenty_patches_a_second_does_not_keep_us_from_it_and_loses_nothing() -> None:
-    cluster, wire = adopted()
+    cluster, wire = wired(adoptable())
     count = 0
 
     async def rival() -> None:
@@ -158,8 +143,7 @@ def cluster_target(cluster: Cluster) -> int:
 
 @virtual
 async def test_an_api_server_that_is_away_for_long_is_asked_ever_more_seldom_and_found_again() -> None:
-    _, wire = adopted()
-    cluster = wire.cluster
+    cluster, wire = wired(adoptable())
     async with alive(wire) as life:
         await life.settled()
         outage = wire.faults.plant(Drop())
@@ -178,10 +162,8 @@ async def test_an_api_server_that_is_away_for_long_is_asked_ever_more_seldom_and
 
 @virtual
 async def test_an_outage_does_not_unsay_what_was_reached() -> None:
-    _, wire = adopted()
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    _, wire = wired(adoptable())
+    async with serving(wire) as life:
         wire.faults.plant(Drop())
         await asyncio.sleep(3 * times.DRIFT)
         assert life.state is State.PUBLISHED
@@ -189,11 +171,8 @@ async def test_an_outage_does_not_unsay_what_was_reached() -> None:
 
 @virtual
 async def test_while_a_service_may_lead_to_a_closed_port_the_api_server_is_asked_every_second() -> None:
-    _, wire = adopted()
-    cluster = wire.cluster
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired(adoptable())
+    async with serving(wire) as life:
         wire.faults.plant(Drop())
         life.tell(Closed(39001))
         await asyncio.sleep(600)
@@ -205,7 +184,7 @@ async def test_while_a_service_may_lead_to_a_closed_port_the_api_server_is_asked
 
 @virtual
 async def test_a_newer_wish_abandons_a_write_that_hangs_and_fences_it_off() -> None:
-    cluster, wire = adopted()
+    cluster, wire = wired(adoptable())
     hold = Hold()
     wire.faults.plant(hold, verb="patch", times=1)
     async with alive(wire) as life:
@@ -232,7 +211,7 @@ async def test_a_newer_wish_abandons_a_write_that_hangs_and_fences_it_off() -> N
 )
 @virtual
 async def test_the_fence_stays_due_until_it_stands(effect: Effect) -> None:
-    cluster, wire = adopted()
+    cluster, wire = wired(adoptable())
     hold = Hold()
     wire.faults.plant(hold, verb="patch", times=1)
     async with alive(wire) as life:
@@ -249,7 +228,7 @@ async def test_the_fence_stays_due_until_it_stands(effect: Effect) -> None:
 @pytest.mark.parametrize("effect", [Answer(500), Answer(504), Drop()])
 @virtual
 async def test_a_write_that_was_answered_with_an_error_may_not_land_after_all(effect: Effect) -> None:
-    cluster, wire = adopted()
+    cluster, wire = wired(adoptable())
     failed = wire.faults.plant(effect, verb="patch", times=1)
     async with alive(wire) as life:
         life.tell(bound(39001))
@@ -267,7 +246,7 @@ async def test_a_write_that_was_answered_with_an_error_may_not_land_after_all(ef
 @virtual
 async def test_wishes_that_change_faster_than_a_pass_can_be_abandoned_do_no_harm() -> None:
     for gap in range(6):
-        cluster, wire = adopted()
+        cluster, wire = wired(adoptable())
         hold = Hold()
         wire.faults.plant(hold, verb="patch", times=1)
         async with alive(wire) as life:
@@ -284,7 +263,7 @@ async def test_wishes_that_change_faster_than_a_pass_can_be_abandoned_do_no_harm
 
 @virtual
 async def test_a_conflict_is_met_at_once_with_a_fresh_read() -> None:
-    _, wire = adopted()
+    _, wire = wired(adoptable())
     wire.faults.plant(Answer(409), verb="patch", times=3)
     async with alive(wire) as life:
         await life.settled()
@@ -299,8 +278,7 @@ async def test_a_conflict_is_met_at_once_with_a_fresh_read() -> None:
 
 @virtual
 async def test_a_late_creation_does_no_harm() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired()
     hold = Hold()
     wire.faults.plant(hold, verb="create", times=1)
     async with alive(wire) as life:
@@ -321,7 +299,7 @@ async def test_a_late_creation_does_no_harm() -> None:
 
 @virtual
 async def test_a_wish_that_changes_while_a_pass_reads_is_the_one_that_is_carried_out() -> None:
-    cluster, wire = adopted()
+    cluster, wire = wired(adoptable())
     hold = Hold()
     wire.faults.plant(hold, verb="get", resource="services", times=1)
     async with alive(wire) as life:
@@ -337,7 +315,7 @@ async def test_a_wish_that_changes_while_a_pass_reads_is_the_one_that_is_carried
 
 @virtual
 async def test_a_service_deleted_between_read_and_write_is_made_anew() -> None:
-    cluster, wire = adopted()
+    cluster, wire = wired(adoptable())
     hold = Hold()
     wire.faults.plant(hold, verb="patch", times=1)
     async with alive(wire) as life:
@@ -352,7 +330,7 @@ async def test_a_service_deleted_between_read_and_write_is_made_anew() -> None:
 
 @virtual
 async def test_what_rewrites_each_write_of_ours_is_told_and_fought_ever_more_seldom() -> None:
-    _, wire = adopted()
+    _, wire = wired(adoptable())
 
     def webhook(request: Request) -> Request:
         if request.method != "PATCH":
@@ -374,7 +352,7 @@ async def test_what_rewrites_each_write_of_ours_is_told_and_fought_ever_more_sel
 @virtual
 async def test_draining_while_publishing_ends_parked() -> None:
     for moment in range(40):
-        cluster, wire = adopted()
+        cluster, wire = wired(adoptable())
         async with alive(wire) as life:
             life.tell(bound(39001))
             await asyncio.sleep(moment * 0.0005)
@@ -386,7 +364,7 @@ async def test_draining_while_publishing_ends_parked() -> None:
 
 @virtual
 async def test_one_failure_is_no_news_three_are() -> None:
-    _, wire = adopted()
+    _, wire = wired(adoptable())
     async with alive(wire) as life:
         await life.settled()
         fault = wire.faults.plant(Drop(), times=3)

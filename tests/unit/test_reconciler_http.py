@@ -13,9 +13,9 @@ from agent.act.kube import Kube
 from agent.model import DriverEnded, HookStopping, State
 from sandbox.standin import Answer, Drop, Fault, StandIn, Truncate, When
 from sandbox.standin.resources import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES
-from tests.support.cluster import ALL_RIGHTS
+from tests.support.cluster import ALL_RIGHTS, running_pod
 from tests.support.life import Life, alive
-from tests.support.make import LABELS, NAMESPACE, POD, POD_IP, bound, settings
+from tests.support.make import NAMESPACE, bound, settings
 
 
 @asynccontextmanager
@@ -23,16 +23,7 @@ async def running(*, tls: bool = False) -> AsyncIterator[tuple[StandIn, Life]]:
     """A stand-in with our Pod and the documented rights, and a life beside it."""
     async with StandIn.start(tls=tls) as api:
         api.store.create(NAMESPACES, "", {"metadata": {"name": NAMESPACE}})
-        pod = {
-            "metadata": {"name": POD, "labels": LABELS},
-            "spec": {"containers": [{"name": "main", "image": "x"}]},
-            "status": {
-                "phase": "Running",
-                "podIP": POD_IP,
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        }
-        uid = api.store.create(PODS, NAMESPACE, pod)["metadata"]["uid"]
+        uid = api.store.create(PODS, NAMESPACE, running_pod())["metadata"]["uid"]
         api.token_file.write_text(api.grant(NAMESPACE, "spark", ALL_RIGHTS))
         given = replace(settings(uid=uid), api_url=api.url, token_file=api.token_file)
         given = given if api.ca_file is None else replace(given, ca_file=api.ca_file)

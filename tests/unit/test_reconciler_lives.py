@@ -11,9 +11,9 @@ from agent.model import DriverEnded, HookStopping, State
 from sandbox.standin import Answer, Hold
 from tests.history.clock import virtual
 from tests.support.cluster import Cluster
-from tests.support.life import alive
-from tests.support.make import APP, LABELS, OTHER_APP, bound, port, scan, service, settings
-from tests.support.wire import Wire
+from tests.support.life import alive, serving
+from tests.support.make import LABELS, MARK, OTHER_APP, bound, port, scan, service, settings
+from tests.support.wire import Wire, wired
 
 
 def epoch(cluster: Cluster) -> str:
@@ -26,8 +26,7 @@ def epoch(cluster: Cluster) -> str:
 
 @virtual
 async def test_an_agent_that_restarts_beside_a_running_driver_fences_once_and_serves_on() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired()
     async with alive(wire) as life:
         life.tell(bound(39001))
         await life.published()
@@ -36,9 +35,7 @@ async def test_an_agent_that_restarts_beside_a_running_driver_fences_once_and_se
     assert epoch(cluster) == ""
 
     wire.forget()
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         assert len(wire.writes) == 1
         assert epoch(cluster) != ""
         await asyncio.sleep(1)
@@ -50,8 +47,7 @@ async def test_an_agent_that_restarts_beside_a_running_driver_fences_once_and_se
 
 @virtual
 async def test_an_agent_that_restarts_after_the_ui_has_gone_parks() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    cluster, wire = wired()
     async with alive(wire) as life:
         life.tell(bound(39001))
         await life.published()
@@ -66,11 +62,8 @@ async def test_an_agent_that_restarts_after_the_ui_has_gone_parks() -> None:
 @pytest.mark.parametrize("fenced_at_once", [True, False])
 @virtual
 async def test_a_write_of_a_former_life_cannot_land_late(fenced_at_once: bool) -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired()
+    async with serving(wire) as life:
         life.tell(HookStopping(7))
         await life.withdrawn()
         hold = Hold()
@@ -91,11 +84,8 @@ async def test_a_write_of_a_former_life_cannot_land_late(fenced_at_once: bool) -
 
 @virtual
 async def test_a_restart_during_the_release_finishes_it() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    cluster, wire = wired()
+    async with serving(wire) as life:
         hold = Hold()
         wire.faults.plant(hold, verb="delete", times=1)
         life.tell(DriverEnded("Completed"))
@@ -111,8 +101,8 @@ async def test_a_restart_during_the_release_finishes_it() -> None:
 HOLDER = "spark-ui-agent/holder"
 
 
-def held_by(name: str, uid: str, **more: str) -> dict[str, str]:
-    return {HOLDER: f"{name}/{uid}", "spark-ui-agent/application": APP, **more}
+def held_by(name: str, uid: str) -> dict[str, str]:
+    return {HOLDER: f"{name}/{uid}", **MARK}
 
 
 @pytest.mark.parametrize(
@@ -164,9 +154,7 @@ async def test_a_dead_pods_service_is_made_anew_before_garbage_collection_takes_
     uid = cluster.add_service(service(selector={"uid-tag": "drv-1"}, metadata=owned_by(("drv-0", former))))
     cluster.end_pod("drv-0")
     wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire):
         live = cluster.service()
         assert live is not None
         assert live["metadata"]["uid"] != uid
@@ -212,9 +200,7 @@ async def test_a_dead_holders_service_that_a_live_launcher_owns_is_taken_and_kep
         )
     )
     wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire):
         live = cluster.service()
         assert live is not None
         assert live["metadata"]["uid"] == uid
@@ -230,9 +216,7 @@ async def test_two_owners_of_which_one_lives_keep_the_service() -> None:
     )
     cluster.end_pod("drv-0")
     wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire):
         live = cluster.service()
         assert live is not None
         assert live["metadata"]["uid"] == uid
@@ -270,9 +254,7 @@ async def test_two_targets_on_one_number_survive_a_life() -> None:
     udp = port(81, name="udp", number=80, protocol="UDP")
     cluster.add_service(service(selector={"uid-tag": "drv-1"}, ports=[port(4040, name="tcp"), udp]))
     wire = Wire(cluster, settings(uid=cluster.uid))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         await asyncio.sleep(1)
         assert cluster.ports() == {39001, 81}
         life.tell(DriverEnded("Completed"))

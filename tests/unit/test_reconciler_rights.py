@@ -12,9 +12,9 @@ from sandbox.standin import Answer
 from sandbox.standin.resources import Object
 from tests.history.clock import virtual
 from tests.support.cluster import ALL_RIGHTS, Cluster
-from tests.support.life import alive
-from tests.support.make import APP, bound, service, settings
-from tests.support.wire import Wire
+from tests.support.life import alive, serving
+from tests.support.make import adoptable, bound, service
+from tests.support.wire import Wire, wired
 
 
 def without(verb: str, resource: str) -> list[Object]:
@@ -29,19 +29,15 @@ def without(verb: str, resource: str) -> list[Object]:
 
 
 def world(rules: list[Object], *, adopt: bool = True) -> tuple[Cluster, Wire]:
-    cluster = Cluster()
-    if adopt:
-        cluster.add_service(service(selector={}, annotations={"spark-ui-agent/application": APP}))
+    cluster, wire = wired(*([adoptable()] if adopt else []))
     cluster.grant(rules)
-    return cluster, Wire(cluster, settings(uid=cluster.uid))
+    return cluster, wire
 
 
 @virtual
 async def test_the_documented_rights_are_enough_for_a_whole_life() -> None:
     cluster, wire = world(list(ALL_RIGHTS), adopt=False)
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         life.tell(HookStopping(7))
         await life.withdrawn()
         assert all(told.blocked is None for told in life.told)
@@ -87,9 +83,7 @@ async def test_no_right_while_nothing_is_found_yet_is_asked_for_at_a_slow_pace()
 async def test_without_the_right_to_read_slices_gone_is_the_write_and_a_moment() -> None:
     cluster, wire = world(without("list", "endpointslices"))
     loop = asyncio.get_running_loop()
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         await asyncio.sleep(1)
         before = loop.time()
         life.tell(HookStopping(7))
@@ -106,9 +100,7 @@ async def test_without_the_right_to_read_pods_an_adopted_service_is_served_a_mis
     None
 ):
     cluster, wire = world(without("get", "pods"))
-    async with alive(wire) as life:
-        life.tell(bound(39001))
-        await life.published()
+    async with serving(wire) as life:
         await asyncio.sleep(1)
         assert cluster.ports() == {39001}
         life.tell(Draining("SIGTERM"))
@@ -127,12 +119,9 @@ async def test_without_the_right_to_read_pods_an_adopted_service_is_served_a_mis
 
 @virtual
 async def test_without_the_right_to_read_pods_a_foreign_holder_is_never_held_to_be_over() -> None:
-    cluster = Cluster()
-    cluster.add_service(
-        service(selector={"uid-tag": "drv-1"}, annotations={"spark-ui-agent/holder": "drv-0/u0"})
-    )
+    held = service(selector={"uid-tag": "drv-1"}, annotations={"spark-ui-agent/holder": "drv-0/u0"})
+    cluster, wire = wired(held)
     cluster.grant(without("get", "pods"))
-    wire = Wire(cluster, settings(uid=cluster.uid))
     async with alive(wire) as life:
         life.tell(bound(39001))
         await life.settled()
@@ -144,8 +133,7 @@ async def test_without_the_right_to_read_pods_a_foreign_holder_is_never_held_to_
 
 @virtual
 async def test_a_full_quota_is_told_and_not_asked_for_in_a_hurry() -> None:
-    cluster = Cluster()
-    wire = Wire(cluster, settings(uid=cluster.uid))
+    _, wire = wired()
     message = "exceeded quota: services, requested: count/services=1"
     wire.faults.plant(Answer(403, message=message), verb="create", times=20)
     async with alive(wire) as life:
