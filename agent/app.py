@@ -14,23 +14,19 @@ from contextlib import suppress
 from . import __version__, times
 from .act.guard import Guard
 from .act.kube import Kube
+from .act.proofs import had_a_ui, recall, remember
 from .act.reconciler import Reconciler
-from .act.volume import Installed, Proven, had_a_ui, recall, remember
+from .act.volume import Installed
 from .decide.desired import fold, guarded, initial, withdrawn
 from .decide.lifecycle import finished, over, patience
 from .decide.status import status
 from .model import (
-    Answered,
     Draining,
     Fact,
-    HookBound,
     HookReady,
     Misconfigured,
-    Scheme,
     Status,
-    Taken,
     Trouble,
-    Verdict,
     World,
 )
 from .sense.driver import DriverWatch
@@ -287,42 +283,17 @@ class App:
 
     def _remember(self, before: World, after: World) -> None:
         if after.proven != before.proven:
-            remember(
-                self._settings.dir,
-                [
-                    Proven(
-                        ui.listener.port,
-                        ui.scheme.value,
-                        ui.listener.inode,
-                        ui.pid,
-                        ui.application,
-                        ui.started,
-                    )
-                    for ui in after.proven
-                ],
-            )
+            remember(self._settings.dir, after.proven)
 
     def _recall(self) -> None:
         """What a former life had proven holds as long as that very socket listens: a restart parks nothing."""
-        proven = recall(self._settings.dir)
-        if not proven:
+        if not had_a_ui(self._settings.dir):
             return
         table = SocketTable()
         scanned = table.scan()
         table.close()
-        self.tell(scanned)
-        now = {one.inode: one for one in scanned.listeners}
-        for one in proven:
-            listener, scheme = now.get(one.inode), Scheme(one.scheme)
-            if listener is None or listener.port != one.port:
-                continue
-            if one.pid is not None:
-                self.tell(HookBound(one.pid, one.port, scheme, listener))
-            else:
-                verdict = Verdict(
-                    Taken.OURS, "proven before the agent's restart", one.application, one.started
-                )
-                self.tell(Answered(listener, scheme, verdict))
+        for fact in (scanned, *recall(self._settings.dir, scanned.listeners)):
+            self.tell(fact)
 
     async def _tick(self) -> None:
         while True:

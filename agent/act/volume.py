@@ -6,8 +6,7 @@ same moment as the agent's own start, so every file is written by rename, and on
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +29,6 @@ from ..settings import Settings
 from .files import read, write
 from .hookkey import KEY_FILE, key
 
-PROOF_FILE = "proof.json"
 READABLE = 0o644  # for the driver, whose uid may be another; the volume itself is what keeps others out
 MOST_READ = 1 << 20  # bytes of a user's file that are understood; a ConfigMap holds no more
 MOST_COPIED = 8 << 20  # bytes that are copied: the volume is memory
@@ -168,49 +166,3 @@ def _quiet(spark: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]
     """
     level = spark.get(LOG_LEVEL, "").strip().upper()
     return dict.fromkeys(HOOKED, level) if level in ABOVE_INFO else dict(found)
-
-
-# --- what a restarted agent needs to know ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """A UI that was proven: where, the very socket, and by whom: the JVM `pid` told it, or its REST answer did (None).
-
-    `application` and `started` as in `model.Ui`.
-    """
-
-    port: int
-    scheme: str
-    inode: int
-    pid: int | None
-    application: str
-    started: int
-
-
-def remember(directory: Path, proven: Collection[Proven]) -> None:
-    """Keeps what was proven: the bind line comes once, and the agent may be restarted. Raises nothing."""
-    rows = [[one.port, one.scheme, one.inode, one.pid, one.application, one.started] for one in proven]
-    with suppress(OSError):
-        write(directory / PROOF_FILE, json.dumps(rows).encode(), 0o600)
-
-
-def had_a_ui(directory: Path) -> bool:
-    """True when a former life of this agent has proven a UI, and so may have published it."""
-    return (directory / PROOF_FILE).exists()
-
-
-def recall(directory: Path) -> list[Proven]:
-    """What a former life of this agent remembered; nothing where the file is missing or holds something else."""
-    try:
-        found = json.loads(read(directory / PROOF_FILE, MOST_READ))
-    except (OSError, ValueError, RecursionError):
-        return []
-    return [Proven(*row) for row in found if _proves(row)] if isinstance(found, list) else []
-
-
-def _proves(row: object) -> bool:
-    match row:
-        case [int(), "http" | "https", int(), int() | None, str(), int()]:
-            return True
-    return False

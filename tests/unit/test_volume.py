@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from agent.act import hookkey, volume
-from agent.act.volume import Installed, Proven, install, recall, remember
+from agent.act.volume import Installed, install
 from agent.decide.hookpost import CONTEXT, HEADER, UTILS
 from agent.decide.log4j import LOGGING_FILES, base
 from agent.settings import Settings
@@ -268,25 +268,6 @@ def test_a_hook_needs_the_standard_library_alone() -> None:
     loaded = set(done.stdout.split())
     assert "agent" in loaded
     assert loaded.isdisjoint({"asyncio", "aiohttp", "h11", "structlog", "tenacity", "kubernetes_asyncio"})
-
-
-def test_what_was_proven_is_remembered(tmp_path: Path) -> None:
-    proven = [Proven(4040, "http", 7, 42, "", 0), Proven(4440, "https", 8, None, "spark-1", 1767225600000)]
-    assert recall(tmp_path) == []
-    remember(tmp_path, proven)
-    assert recall(tmp_path) == proven
-    remember(tmp_path, [])
-    assert recall(tmp_path) == []
-    remember(tmp_path / "absent", proven)
-
-
-@pytest.mark.parametrize(
-    "odd",
-    ["", "{}", "[[1]]", '[[1, "ftp", 2, 3, "a", 4]]', '[[1, "http", "2", 3, "a", 4]]', "[" * 100_000, "\x00"],
-)
-def test_what_was_not_remembered_is_not_recalled(tmp_path: Path, odd: str) -> None:
-    (tmp_path / "proof.json").write_text(odd)
-    assert recall(tmp_path) == []
 
 
 @pytest.mark.parametrize("own_file", [True, False])
