@@ -24,6 +24,7 @@ from sandbox.netns import NetworkNamespace
 from sandbox.prompt import prompt
 from sandbox.scene import Scene, Stage, hooked, on_control_plane, on_stand_in
 from sandbox.spark.driver import SparkDriver
+from sandbox.spark.master import Master
 from sandbox.spark.trace import Listener
 from sandbox.standin import StandIn
 
@@ -89,12 +90,18 @@ class Life:
 
     @contextlib.asynccontextmanager
     async def driver(
-        self, version: str, *, hook: bool = True, conf: Mapping[str, str] | None = None
+        self,
+        version: str,
+        *,
+        hook: bool = True,
+        conf: Mapping[str, str] | None = None,
+        master: Master | None = None,
     ) -> AsyncIterator[SparkDriver]:
         """Start a driver of this Pod, with or without the environment that lets its logging take in the hook."""
         async with SparkDriver.start(
             version=version,
             namespace=self.network,
+            master=master,
             app_id=self.scene.application,
             uid=SPARK_UID,
             conf={"spark.app.name": "quarterly-report", **(conf or {})},
