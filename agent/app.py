@@ -47,10 +47,11 @@ Part = Callable[[], Awaitable[None]]
 Follower = Callable[[World, World], None]
 
 
-async def run(settings: Settings | SettingsError, log: Log, installed: Installed) -> None:
+async def run(settings: Settings | SettingsError, log: Log, installed: Installed) -> bool:
     """Runs until the driver has ended or a signal came, and the Service leads nowhere. Raises only defects.
 
-    `installed` is what stands of the hook in the shared volume.
+    `installed` is what stands of the hook in the shared volume. True when it was a defect alone that ended it, so that
+    the driver is still to be served.
     """
     problem = settings if isinstance(settings, SettingsError) else None
     usable = settings.settings if isinstance(settings, SettingsError) else settings
@@ -60,7 +61,7 @@ async def run(settings: Settings | SettingsError, log: Log, installed: Installed
         metrics.count("api_requests_total", verb=verb, code=f"{code[0]}xx" if code.isdigit() else "none")
 
     async with Kube.open(usable, count, hide) as kube:
-        await App(usable, log, kube, metrics, installed, problem=problem).run()
+        return await App(usable, log, kube, metrics, installed, problem=problem).run()
 
 
 class App:
@@ -116,6 +117,8 @@ class App:
         )
         former = had_a_ui(settings.dir)
         self._begun: float | None = None  # loop time of the first word of our end
+        self._defect = False  # has ended it
+        self._dismissed = False  # by a signal
         reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell, former=former)
         self._published = reconciler.touched
         self._events = Events(settings, kube.create_event, log)
@@ -178,11 +181,11 @@ class App:
 
     # --- start, run, end -------------------------------------------------------------------------------
 
-    async def run(self) -> None:
+    async def run(self) -> bool:
         """Until the end; see `agent.app.run`."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.tell, Draining(number.name, leave=True))
+            loop.add_signal_handler(number, self._dismiss, number.name)
         for warning in self._settings.warnings:
             self._logger.warning(warning)
         self._announcer.tell(self.status())
@@ -206,6 +209,11 @@ class App:
                     await self._guard.released()
             for task in tasks:
                 task.cancel()
+        return self._defect and not self._dismissed and self._world.ended is None
+
+    def _dismiss(self, why: str) -> None:
+        self._dismissed = True
+        self.tell(Draining(why, leave=True))
 
     async def _end(self) -> None:
         """Returns when nothing is left to do, or no time is left to do it."""
@@ -216,7 +224,13 @@ class App:
         deadline = self._patience()
         if await self.until(self._over, deadline):
             # Only an ended driver's Service is released; kubelet may tell of the end a moment after its SIGTERM.
-            await self.until(self._finished, min(deadline, loop.time() + times.END_LOOK))
+            if not await self.until(self._finished, min(deadline, loop.time() + times.END_LOOK)):
+                self._logger.info(
+                    "left parked",
+                    service=self.status().service,
+                    found="the driver's end was not seen in time to release it",
+                    remedy="none needed: what the agent created is deleted with the Pod",
+                )
             return
         observed = self._world.observed
         blocked = observed.blocked if observed is not None else None
@@ -245,7 +259,7 @@ class App:
         return finished(world, self._settings, self._ours())
 
     async def _guarded(self, name: str, part: Part) -> None:
-        """One part. A defect in it parks the Service and ends the run in order: kubelet starts a new life.
+        """One part. A defect in it parks the Service and ends the run in order, so that a new one can begin.
 
         What parks is tried again, since it keeps nothing between two passes that it could not read anew.
         """
@@ -256,6 +270,7 @@ class App:
                 self._logger.exception(
                     "defect", part=name, remedy="please report this; the driver is not affected"
                 )
+                self._defect = True
                 self.tell(Draining(f"a defect in {name}: {error!r}", leave=True))
                 if left:
                     await asyncio.sleep(times.RETRY_MIN)

@@ -54,6 +54,11 @@ DRAIN_DEFAULT = (
     10.0  # `drain` and SIGTERM together: the endpoints are gone in 50 ms when the API server answers
 )
 TICK = 1.0  # how often the loop shows that it turns
+RESTART = 1.0  # after a defect, twice as long each time: the process stays, and with it the Pod's readiness
+RESTART_CALM = 600.0  # a life of so long counts as none of a row of failing ones
+RESTARTS = (
+    5  # not a time: in a row; then the process ends, since a plain sidecar that lives for ever holds the Pod
+)
 LIVENESS = 15.0  # the loop ticks each second; a missing tick for so long is a hang
 
 # telling

@@ -76,7 +76,11 @@ def parser() -> argparse.ArgumentParser:
     wait = add("wait", _wait, "wait until the UI is published, or parked")
     wait.add_argument("--for", dest="goal", choices=("published", "parked"), default="published")
     _add_timeout(wait, times.WAIT_DEFAULT)
-    drain = add("drain", _drain, "park the Service for good and return once no endpoint leads here")
+    drain = add(
+        "drain",
+        _drain,
+        "park the Service until the agent is started anew, and return once no endpoint leads here",
+    )
     _add_timeout(drain, times.DRAIN_DEFAULT)
     add("install-hook", _install_hook, "write the log hook's files for the driver; the exit code is always 0")
     return top

@@ -63,7 +63,7 @@ def wait(env: Mapping[str, str], *, goal: str, timeout: float) -> int:
 
 
 def drain(env: Mapping[str, str], *, timeout: float) -> int:
-    """Parks for good and waits until nothing leads here. Raises SettingsError."""
+    """Parks, for the rest of this agent's life, and waits until nothing leads here. Raises SettingsError."""
     path = control_socket(env)
     try:
         found = ask(path, "drain", timeout + times.CONTROL_SPARE, timeout=timeout)

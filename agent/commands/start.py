@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from types import FrameType
 from typing import NoReturn
 
+from .. import times
 from ..act.volume import Installed, install
 from ..settings import Settings, SettingsError, load
 from . import DONE
@@ -17,9 +19,7 @@ from .hook import NeverFails
 
 def start(env: Mapping[str, str]) -> int:
     """Runs until the driver has ended or a signal came; 0 whatever happened."""
-    # As process 1 of a container, a SIGTERM without a handler would be lost while the imports run.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)
+    _leave_at_signals()
     settings: Settings | SettingsError
     try:
         settings = load(env)
@@ -38,7 +38,16 @@ def start(env: Mapping[str, str]) -> int:
         from .. import app
 
         gc.enable()
-        asyncio.run(app.run(settings, logger, installed))
+        failed = 0
+        while failed < times.RESTARTS:
+            began = time.monotonic()
+            if not asyncio.run(app.run(settings, logger, installed)):
+                break
+            failed = 1 if time.monotonic() - began > times.RESTART_CALM else failed + 1
+            # the loop has given the signals back to Python, and so to nobody
+            _leave_at_signals()
+            time.sleep(times.RESTART * 2 ** (failed - 1))
+            installed = _install(settings)
     except Exception:
         logger.exception("the agent failed", remedy="please report this; the driver is not affected")
     return DONE
@@ -54,6 +63,12 @@ def _install(settings: Settings | SettingsError) -> Installed:
     return installed
 
 
+def _leave_at_signals() -> None:
+    """As process 1 of a container, a SIGTERM without a handler would be lost while no loop runs."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
+
+
 def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Before the loop has its own handlers this life has done nothing; what a former one left the next one mends."""
+    """While no loop runs the Service is parked, or as a former life left it: nothing is to be done."""
     sys.exit(DONE)

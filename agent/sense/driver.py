@@ -82,7 +82,7 @@ class DriverWatch:
             self._quiet_since = None
         elif self._quiet_since is None:
             self._quiet_since = now
-        if world.ending is not None:
+        if world.leaving:
             return now if self._read_at is None else self._read_at + times.END_POLL_ENDING
         if self._quiet_since is None:
             if self._settings.mode != "plain" or world.proven or not world.served:

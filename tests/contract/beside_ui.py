@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from sandbox.agent import AgentProcess
 from sandbox.apiclient import Object
@@ -31,11 +32,25 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def agent(
-        self, *, env: Mapping[str, str] | None = None, mode: str = "native"
+        self,
+        *,
+        env: Mapping[str, str] | None = None,
+        mode: str = "native",
+        directory: Path | None = None,
+        module: str = "",
     ) -> AsyncIterator[AgentProcess]:
-        """Run the agent as kubelet would: under the driver's uid, without the log hook."""
-        module = measured_agent.module()
-        async with self.scene.agent(uid=UID, module=module, env=env, HOOK="off", MODE=mode) as agent:
+        """Run the agent as kubelet would: under the driver's uid, without the log hook.
+
+        ``directory`` is that of a former agent of the Pod, ``module`` an agent with a fault.
+        """
+        async with self.scene.agent(
+            uid=UID,
+            module=module or measured_agent.module(),
+            env=env,
+            directory=directory,
+            HOOK="off",
+            MODE=mode,
+        ) as agent:
             try:
                 yield agent
             except Exception as error:

@@ -263,9 +263,14 @@ def test_a_native_sidecar_waits_for_its_signal_instead() -> None:
 
 def test_after_sigterm_the_pod_is_read_at_once_and_often() -> None:
     scene = Scene(Api(pod(RUNNING), pod(RUNNING), pod(DONE)))
-    asked = run_virtually(scene.play({0: listener(), 100: Draining("SIGTERM")}, 5000))
+    asked = run_virtually(scene.play({0: listener(), 100: Draining("SIGTERM", leave=True)}, 5000))
     assert asked == pytest.approx([100, 100 + times.END_POLL_ENDING, 100 + 2 * times.END_POLL_ENDING])
     assert len(scene.ends()) == 1
+
+
+def test_a_drain_by_hand_asks_nothing_while_the_driver_lives() -> None:
+    scene = Scene(Api(pod(RUNNING)))
+    assert run_virtually(scene.play({0: listener(), 100: Draining("drain")}, 5000)) == []
 
 
 def test_on_a_shared_network_other_drivers_are_no_sign_of_life() -> None:
