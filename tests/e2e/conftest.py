@@ -27,6 +27,7 @@ from tests.e2e.harm import (
     live_lost,
 )
 from tests.e2e.lives import Alone, Slow, Whole, Worked, live_alone, live_slow, live_whole, live_worked
+from tests.e2e.notebook import Notebook, live_notebook
 from tests.e2e.pair import Pair, live_pair
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ LIVES: Mapping[Key, Life] = {
     ("slow", ""): live_slow,
     ("pair", PAIRS[0]): live_pair,
     ("lost", ""): live_lost,
+    ("notebook", ""): live_notebook,
     ("restarted", ""): live_restarted,
     ("admitted", ""): live_admitted,
     ("pair", PAIRS[1]): live_pair,
@@ -158,3 +160,4 @@ admitted = _recorded(Admitted)
 broken_job = _recorded(Beside, *(case.name for case in BROKEN_JOBS))
 broken_agent = _recorded(Harmed, *(case.name for case in BROKEN_AGENTS))
 pair = _recorded(Pair, *PAIRS)
+notebook = _recorded(Notebook)
