@@ -7,7 +7,7 @@ from typing import Protocol
 from ..decide.ownership import HOLDER, OPERATOR_APP, Around, holder, pod_over, pod_owner
 from ..decide.tree import Json, text
 from ..model import ApiError, ForbiddenError, NotFoundError
-from ..settings import Settings
+from ..settings import Settings, operators_service_name
 from .errors import SEVERAL
 
 
@@ -56,7 +56,7 @@ async def read_service(api: Reads, settings: Settings, pod: Json | None, kept: s
     candidates = [settings.service]
     app = text(pod, "metadata", "labels", OPERATOR_APP)
     if app and not settings.service_given:
-        candidates.insert(0, f"{app}-ui-svc")
+        candidates.insert(0, operators_service_name(app))
     found: Json | None = None
     for candidate in candidates:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .load import control_socket, load
-from .names import service_name
+from .names import operators_service_name, service_name
 from .shape import IN_CLUSTER, PREFIX, Identity, Settings, SettingsError
 from .table import TABLE, Setting
 from .values import pairs, split_address
@@ -18,6 +18,7 @@ __all__ = [
     "SettingsError",
     "control_socket",
     "load",
+    "operators_service_name",
     "pairs",
     "service_name",
     "split_address",

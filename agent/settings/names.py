@@ -1,4 +1,4 @@
-"""The name of the Service where the user gives none."""
+"""The names of the Service where the user gives none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 LONGEST = 63  # of a Service's name: kube-apiserver, RFC 1035 label
 _HASH = 8
 _SUFFIX = "-ui"
+_OPERATORS_SUFFIX = "-ui-svc"
 
 
 def service_name(pod: str) -> str:
@@ -21,4 +22,17 @@ def service_name(pod: str) -> str:
     if len(name) > LONGEST:
         digest = hashlib.sha256(pod.encode()).hexdigest()[:_HASH]
         name = f"{name[: LONGEST - len(_SUFFIX) - 1 - _HASH]}-{digest}{_SUFFIX}"
+    return name
+
+
+def operators_service_name(app: str) -> str:
+    """The UI Service that kubeflow/spark-operator makes for the SparkApplication `app`.
+
+    An over-long name is cut and gets a hash, so that names do not meet (`generateName` in the operator's
+    pkg/util/sparkapplication.go at 05763c1).
+    """
+    name = app + _OPERATORS_SUFFIX
+    if len(name) > LONGEST:
+        digest = hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:_HASH]
+        name = f"{app[: LONGEST - len(_OPERATORS_SUFFIX) - 1 - _HASH]}-{digest}{_OPERATORS_SUFFIX}"
     return name

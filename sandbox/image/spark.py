@@ -14,6 +14,7 @@ from sandbox.spark.install import spark_home
 USER = 185
 PAUSE = "localhost/pause:1"
 TINI = "/usr/bin/tini"
+ENTRYPOINT = [TINI, "-s", "--", "python3", "/opt/entry.py"]
 HERE = Path(__file__).parent
 # in the image: what stands in the checkout
 FILES = {"opt/entry.py": HERE / "entry.py", "opt/job.py": HERE / "job.py"}
@@ -32,7 +33,7 @@ def spark_image(version: str) -> Path:
     """
     home, base = spark_home(version), debian.root(debian.SPARK)
     config = archive.Config(
-        entrypoint=[TINI, "-s", "--", "python3", "/opt/entry.py"],
+        entrypoint=ENTRYPOINT,
         user=f"{USER}",
         workdir="/opt/spark/work-dir",
         env={"SPARK_HOME": "/opt/spark", "LANG": "C.UTF-8"},

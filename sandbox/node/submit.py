@@ -28,7 +28,7 @@ SUBMIT_SECONDS = 120.0
 # a log can be followed, but a steady look is simpler and costs a few ms
 LOG_POLL_SECONDS = 0.2
 # a JVM of seconds gains nothing from the optimising compiler
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ async def submitted(cluster: Cluster, namespace: str, job: Job) -> AsyncIterator
             "JAVA_HOME": str(java),
             "SPARK_HOME": str(home),
             "SPARK_CONF_DIR": folder,
-            "SPARK_SUBMIT_OPTS": _QUICK_JVM,
+            "SPARK_SUBMIT_OPTS": QUICK_JVM,
             "KUBECONFIG": str(cluster.admin_kubeconfig),
         }
         log = Path(folder, "submit.log")
@@ -213,6 +213,6 @@ def _conf(namespace: str, job: Job) -> dict[str, str]:
         "spark.executor.instances": str(max(1, job.executors)),
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.driver.extraJavaOptions": _QUICK_JVM,
-        "spark.executor.extraJavaOptions": _QUICK_JVM,
+        "spark.driver.extraJavaOptions": QUICK_JVM,
+        "spark.executor.extraJavaOptions": QUICK_JVM,
     }

@@ -15,6 +15,8 @@ import pytest
 from sandbox.node.cluster import Cluster, started
 from sandbox.node.needs import MissingError, check
 from tests.e2e.admitted import Admitted, live_admitted
+from tests.e2e.apache import CASES as APACHE_CASES
+from tests.e2e.apache import live_apache
 from tests.e2e.cut_short import Deleted, Restarted, live_deleted, live_restarted
 from tests.e2e.harm import (
     BROKEN_AGENTS,
@@ -26,7 +28,10 @@ from tests.e2e.harm import (
     live_harmed,
     live_lost,
 )
+from tests.e2e.kubeflow import Kubeflow, live_kubeflow
 from tests.e2e.lives import Alone, Slow, Whole, Worked, live_alone, live_slow, live_whole, live_worked
+from tests.e2e.notebook import Notebook, live_notebook
+from tests.e2e.operated import Operated
 from tests.e2e.pair import Pair, live_pair
 
 T = TypeVar("T")
@@ -50,11 +55,14 @@ def _variant(variant: str) -> Life:
 LIVES: Mapping[Key, Life] = {
     ("slow", ""): live_slow,
     ("lost", ""): live_lost,
+    ("notebook", ""): live_notebook,
     ("restarted", ""): live_restarted,
     ("admitted", ""): live_admitted,
     **{("broken_job", case.name): partial(live_beside, case=case) for case in BROKEN_JOBS},
     **{("whole", variant): _variant(variant) for variant in VARIANTS},
     **{("broken_agent", case.name): partial(live_harmed, case=case) for case in BROKEN_AGENTS},
+    ("kubeflow", ""): live_kubeflow,
+    **{("apache", case): partial(live_apache, case=case) for case in APACHE_CASES},
     ("worked", ""): live_worked,
     ("deleted", ""): live_deleted,
     ("alone", ""): live_alone,
@@ -165,3 +173,6 @@ admitted = _recorded(Admitted)
 broken_job = _recorded(Beside, *(case.name for case in BROKEN_JOBS))
 broken_agent = _recorded(Harmed, *(case.name for case in BROKEN_AGENTS))
 pair = _recorded(Pair)
+notebook = _recorded(Notebook)
+kubeflow = _recorded(Kubeflow)
+apache = _recorded(Operated, *APACHE_CASES)

@@ -20,7 +20,7 @@ from sandbox.page import Page
 from sandbox.pods import DRIVER_CONTAINER
 from sandbox.spark.portwatch import watch_ports
 from tests.e2e.client import Answers, Asked, asking
-from tests.e2e.lives import EXPOSED, HOOK_FILE, STEPS, closing, end, epoch
+from tests.e2e.lives import EXPOSED, HOOK_FILE, STEPS, closing, end, epoch, stopping
 from tests.e2e.scene import Ending, Plan, Scene, played
 
 # the only key of a parked Service's selector
@@ -145,11 +145,7 @@ async def live_restarted(cluster: Cluster) -> Restarted:
         await scene.routed(address)
         after = await cluster.first_page(cluster.network.address, node_port, "/jobs/")
         hook_after = await _hook(scene)
-        with cluster.pod_network(address) as network:
-            async with watch_ports(network) as ports:
-                await scene.driver.steer("stop")
-                closed = await closing(ports, port)
-        parked = await scene.seen.until_routed(scene.service, set())
+        parked, closed = await stopping(scene, address, port)
         log = await scene.agent_log()
         services = scene.seen.of_service(scene.service)
         await end(scene)

@@ -56,11 +56,7 @@ async def live_whole(cluster: Cluster, name: str, variant: str) -> Whole:
         first = await cluster.first_page(host, EXPOSED)
         await scene.driver.until_step("result")
         page = await cluster.fetch(host, EXPOSED, "/jobs/")
-        with cluster.pod_network(address) as network:
-            async with watch_ports(network) as ports:
-                await scene.driver.steer("stop")
-                closed = await closing(ports, port)
-        parked = await scene.seen.until_routed(scene.service, set())
+        parked, closed = await stopping(scene, address, port)
         await cluster.until_refused(host, EXPOSED)
         lingered = await end(scene)
         status = await scene.driver.finished()
@@ -158,6 +154,18 @@ async def live_slow(cluster: Cluster) -> Slow:
             await scene.driver.steer(step)
         ending = await scene.ended()
         return Slow(float(written), started, await scene.agent_log(), ending)
+
+
+async def stopping(scene: Scene, address: str, port: int) -> tuple[int, int]:
+    """Let a job stop its context; return when its Service led nowhere, and when the UI's socket was closed.
+
+    Both are CLOCK_MONOTONIC in nanoseconds.
+    """
+    with scene.cluster.pod_network(address) as network:
+        async with watch_ports(network) as ports:
+            await scene.driver.steer("stop")
+            closed = await closing(ports, port)
+    return await scene.seen.until_routed(scene.service, set()), closed
 
 
 def _closed(ports: dict[str, Listener], port: int) -> int | None:

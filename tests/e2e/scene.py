@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import tempfile
 import time
 import uuid
@@ -50,7 +51,7 @@ async def ending(cluster: Cluster, pod: Object) -> Ending:
 class Plan:
     """What is submitted. ``variant`` is a folder below deploy/, none without the agent; ``adjust`` changes its Pod.
 
-    ``labels`` are the namespace's.
+    ``labels`` are the namespace's. ``service`` is the one that the agent keeps, where it does not name it itself.
     """
 
     name: str
@@ -60,21 +61,21 @@ class Plan:
     executors: int = 0
     conf: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    service: str = ""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A submitted job, and all that happens to the Services and slices of its namespace."""
+    """A submitted job, and all that happens to the Services and slices of its namespace.
+
+    ``service`` is the name of the one that the agent keeps.
+    """
 
     cluster: Cluster
     namespace: str
     seen: Changes
     driver: Submitted
-
-    @property
-    def service(self) -> str:
-        """Name of the Service that the agent keeps."""
-        return self.driver.pod.removesuffix("-driver") + "-ui"
+    service: str
 
     async def running(self) -> str:
         """Wait until the driver Pod runs; return its address."""
@@ -109,11 +110,23 @@ class Scene:
         """Return the agent's log lines."""
         return await self.driver.log(AGENT_CONTAINER)
 
+    async def agent_status(self) -> Object:
+        """Return what the agent says of itself."""
+        return await agent_status(self.cluster, self.namespace, self.driver.pod)
+
     async def until_gone(self) -> None:
         """Wait until the driver Pod is no object of the API server any more."""
         only = {"fieldSelector": f"metadata.name={self.driver.pod}"}
         path = pods(self.namespace)
         await wait_until(self.cluster.admin, path, lambda found: not found, params=only, within=GONE_SECONDS)
+
+
+async def agent_status(cluster: Cluster, namespace: str, pod: str) -> Object:
+    """Return what the agent in a Pod says of itself: ``status --json``."""
+    status: Object = json.loads(
+        await cluster.execute(namespace, pod, AGENT_CONTAINER, ["spark-ui-agent", "status", "--json"])
+    )
+    return status
 
 
 @contextlib.asynccontextmanager
@@ -140,11 +153,11 @@ async def played_in(cluster: Cluster, plan: Plan, namespace: str, seen: Changes)
             template = write_template(pod, Path(folder))
         job = Job(plan.name, plan.steps, template, plan.executors, plan.conf)
         async with submitted(cluster, namespace, job) as driver:
-            scene = Scene(cluster, namespace, seen, driver)
+            scene = Scene(cluster, namespace, seen, driver, plan.service or f"{plan.name}-ui")
             try:
                 yield scene
             except Exception as error:
-                await _note(error, scene)
+                await note(error, cluster, namespace, driver.pod)
                 raise
             finally:
                 # a driver that goes on would take its share of the machine from the others
@@ -152,10 +165,16 @@ async def played_in(cluster: Cluster, plan: Plan, namespace: str, seen: Changes)
                     await delete_pod(cluster.admin, namespace, driver.pod)
 
 
-async def _note(error: Exception, scene: Scene) -> None:
-    """Add to an error what the containers of the driver Pod have logged last."""
-    for container in (DRIVER_CONTAINER, AGENT_CONTAINER):
+async def note(
+    error: Exception,
+    cluster: Cluster,
+    namespace: str,
+    pod: str,
+    containers: Sequence[str] = (DRIVER_CONTAINER, AGENT_CONTAINER),
+) -> None:
+    """Add to an error what the containers of a Pod have logged last."""
+    for container in containers:
         lines: Sequence[str] = []
         with contextlib.suppress(ApiError):
-            lines = await scene.driver.log(container)
-        error.add_note("\n".join([f"{scene.driver.pod}, {container}:", *lines[-LAST_LINES:]]))
+            lines = await cluster.logs(namespace, pod, container)
+        error.add_note("\n".join([f"{pod}, {container}:", *lines[-LAST_LINES:]]))

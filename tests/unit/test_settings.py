@@ -17,6 +17,7 @@ from agent.settings import (
     SettingsError,
     control_socket,
     load,
+    operators_service_name,
     service_name,
     split_address,
 )
@@ -318,3 +319,18 @@ def test_long_names_do_not_meet(one: str, other: str) -> None:
 )
 def test_default_name(pod: str, name: str) -> None:
     assert service_name(pod) == name
+
+
+@pytest.mark.parametrize(
+    ("app", "name"),
+    [
+        ("etl", "etl-ui-svc"),
+        ("a" * 56, "a" * 56 + "-ui-svc"),
+        (
+            "test-app-with-a-long-name-that-would-be-over-63-characters",
+            "test-app-with-a-long-name-that-would-be-over-63-26cd35c6-ui-svc",
+        ),
+    ],
+)
+def test_the_operators_name(app: str, name: str) -> None:
+    assert operators_service_name(app) == name
