@@ -143,8 +143,10 @@ def test_examples_name_the_port_of_the_metrics() -> None:
     made = {one["replacement"] for one in endpoint["relabelings"] if one.get("targetLabel") == "__address__"}
     assert made == {f"$1:{HEALTH_PORT}", f"[$1]:{HEALTH_PORT}"}
     (network,) = documents(DEPLOY / "examples/network-policy.yaml")
-    open_ports = [port["port"] for rule in network["spec"]["ingress"] for port in rule["ports"]]
-    assert open_ports == [4040, HEALTH_PORT, 7078, 7079]
+    open_ports = [
+        (port["port"], port.get("endPort")) for rule in network["spec"]["ingress"] for port in rule["ports"]
+    ]
+    assert open_ports == [(4040, 4056), (4440, 4456), (HEALTH_PORT, None), (7078, None), (7079, None)]
 
 
 def test_plain_template_runs_one_image_with_the_same_variables_twice() -> None:
