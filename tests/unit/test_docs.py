@@ -12,6 +12,16 @@ from agent.model import HookState, State
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")])
+MANIFESTS = sorted(ROOT.glob("deploy/**/*.yaml"))
+
+# What stands for a text that is still to come. The last one is a bare word in capitals at the end of a sentence that
+# has no stop, where a figure belongs.
+PLACEHOLDERS = re.compile(
+    r"(?i:\b(?:TODO|TBD|TBA|TBC|FIXME|XXX+|HACK|WIP|PLACEHOLDER)\b|\?\?\?|\blorem ipsum\b"
+    r"|\b(?:to be|yet to be|still to be) (?:done|written|decided|defined|measured|filled|added)\b"
+    r"|<(?:fill|insert|your|add)\b[^>]*>)|: [A-Z]{4,}$",
+    re.MULTILINE,
+)
 
 
 def reasons() -> set[str]:
@@ -51,3 +61,32 @@ def test_links_lead_to_files_of_this_repository(document: Path) -> None:
         if "://" not in target:
             assert (document.parent / target).resolve().is_relative_to(ROOT)
             assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, *MANIFESTS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_left_to_be_filled_in(path: Path) -> None:
+    left = [found.group() for found in PLACEHOLDERS.finditer(path.read_text())]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The price: TODO, later.",
+        "Spark 3.5 and tbd",
+        "n=XXX",
+        "it takes ???",
+        "This is still to be written.",
+        "image: <your image>",
+        "measured on two cores: STARTCOST\n\nNext",
+    ],
+)
+def test_a_placeholder_is_seen(text: str) -> None:
+    assert PLACEHOLDERS.search(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["told by SIGTERM", "verbs: get, patch", "HTTP on port 4900: REST.", "methods"]
+)
+def test_an_ordinary_text_is_none(text: str) -> None:
+    assert PLACEHOLDERS.search(text) is None
