@@ -50,7 +50,13 @@ class History:
         self.cluster = Cluster(seed=seed, ip=NODE_IP if self.shared else POD_IP)
         self.rival = self.cluster.add_pod("drv-2", {"spark-app-selector": OTHER_APP}, ip="10.1.0.6")
         self.rivals_own = False
-        given = settings(uid=self.cluster.uid, host_network=self.shared, PORT_NAME="http-ui")
+        self.kind = self.chance.choice(
+            ("none", "none", "mine", "matching", "foreign", "held", "orphan", "served", "left")
+        )
+        self.adopt = self.chance.choice(("own", "any"))
+        given = settings(
+            uid=self.cluster.uid, host_network=self.shared, PORT_NAME="http-ui", ADOPT=self.adopt
+        )
         self.wire = Wire(self.cluster, given)
         self.promises = Promises(self.cluster, self.node, lambda: self.life, lambda: self.rivals_own)
         self.weather = Weather(self.chance, self.wire, self.promises)
@@ -83,17 +89,24 @@ class History:
             await self.wire.close()
 
     def _begin(self) -> None:
-        kind = self.chance.choice(("none", "none", "mine", "matching", "foreign", "held", "orphan"))
-        self.promises.say(f"shared network: {self.shared}, hook: {self.hooked}, service: {kind}")
+        self.promises.say(
+            f"shared network: {self.shared}, hook: {self.hooked}, service: {self.kind}, adopt: {self.adopt}"
+        )
         held, matching = {f"{MARKS}holder": f"drv-2/{self.rival}"}, {"uid-tag": "drv-1"}
-        match kind:
+        other, theirs = {"spark-app-selector": OTHER_APP}, {f"{MARKS}application": OTHER_APP}
+        match self.kind:
             case "mine":
                 self.cluster.add_service(service(selector={}, annotations={f"{MARKS}application": APP}))
             case "matching":
                 self.promises.tainted = True
                 self.cluster.add_service(service(selector=matching))
             case "foreign":
-                self.cluster.add_service(service(selector={"spark-app-selector": OTHER_APP}))
+                self.cluster.add_service(service(selector=other))
+            case "served":
+                self.cluster.add_service(service(selector=other, annotations={**held, **theirs}))
+            case "left":  # by an unclean end
+                dead = {f"{MARKS}holder": "drv-0/u0", **theirs}
+                self.cluster.add_service(service(selector=other, annotations=dead))
             case "held":
                 self.cluster.add_service(service(selector={}, annotations=held))
             case "orphan":
@@ -101,7 +114,7 @@ class History:
                 self.cluster.add_service(
                     service(selector=matching, annotations={f"{MARKS}holder": "drv-0/u0"})
                 )
-        self.rivals_own = kind in ("foreign", "held")
+        self.rivals_own = self.kind in ("foreign", "held", "served")
         self.cluster.store.ledger.subscribe(self.promises.check)
 
     async def _event(self) -> None:
@@ -153,9 +166,12 @@ class History:
         """False where others have made the Service one that the agent rightly refuses."""
         observed = life.world.observed
         refused = observed.blocked.code if observed is not None and observed.blocked is not None else ""
-        self.promises.require(
-            refused in ("", "adopt", "foreign") or self.rivals_own, f"in the end {observed}"
-        )
+        rightly = {
+            "": True,
+            "adopt": self.adopt == "own",
+            "foreign": self.kind == "foreign",  # nobody's mark says whose it was
+        }
+        self.promises.require(rightly.get(refused, False) or self.rivals_own, f"in the end {observed}")
         return not refused
 
     # --- the driver and its neighbours -----------------------------------------------------------------

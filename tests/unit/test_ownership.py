@@ -127,6 +127,8 @@ def test_whether_a_service_leads_here(
 HELD = {"spark-ui-agent/holder": "drv-2/u2"}
 MINE = {"spark-ui-agent/application": APP}
 PARKED_BY_OTHER = {"spark-ui-agent/parked": "u2"}
+OTHERS = {"spark-app-selector": OTHER_APP, "spark-role": "driver"}
+HELD_BY_OTHER = {**HELD, "spark-ui-agent/application": OTHER_APP}
 
 
 @pytest.mark.parametrize(
@@ -171,6 +173,55 @@ PARKED_BY_OTHER = {"spark-ui-agent/parked": "u2"}
             True,
             None,
             id="a former Pod of our application is over",
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD_BY_OTHER), "any", True, None, id="left by a dead holder"
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD_BY_OTHER),
+            "own",
+            True,
+            "adopt",
+            id="left by a dead holder, but any is not allowed",
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD_BY_OTHER),
+            "any",
+            False,
+            "foreign",
+            id="another application's, whose holder is not known to be over",
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations={"spark-ui-agent/application": OTHER_APP}),
+            "any",
+            False,
+            "foreign",
+            id="another application's, and no holder's",
+        ),
+        pytest.param(
+            service(selector={**OTHERS, "spark-app-selector": "spark-ccc"}, annotations=HELD_BY_OTHER),
+            "any",
+            True,
+            "foreign",
+            id="made to select a third application since its holder's end",
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD),
+            "any",
+            True,
+            "foreign",
+            id="selects an application that is not known to be the dead holder's",
+        ),
+        pytest.param(
+            service(
+                selector=OTHERS,
+                annotations=HELD_BY_OTHER,
+                metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            ),
+            "any",
+            True,
+            "service",
+            id="left by a dead holder, but being deleted",
         ),
     ],
 )
