@@ -168,15 +168,9 @@ def _stopping(world: World, pid: int) -> World:
 
 
 def _exposed(world: World, desired: Serve) -> Listener | None:
-    """What the Service may route to: the former listener until a write for the new one is known to stand."""
-    former, observed = world.exposed, world.observed
-    written = (
-        observed is not None
-        and observed.generation >= world.intent.generation
-        and observed.routed
-        and observed.blocked is None
-    )
-    if former is not None and former.port != desired.port and not written:
+    """What the Service may route to: the former listener until its endpoints are known to lead to the new one."""
+    former = world.exposed
+    if former is not None and former.port != desired.port and not world.intent.reached(world.observed):
         return former
     return next((ui.listener for ui in world.proven if ui.listener.port == desired.port), former)
 
@@ -190,12 +184,8 @@ def guarded(world: World, settings: Settings) -> Listener | None:
 
 def withdrawn(world: World, pid: int) -> bool:
     """True when it is known that nothing routes to a UI of that JVM: what its stop() waits for."""
-    observed = world.observed
     if not isinstance(world.intent.desired, Serve):
-        return world.intent.gone(observed)
-    current = (
-        observed is not None and observed.generation >= world.intent.generation and observed.blocked is None
-    )
-    return current and not any(
+        return world.intent.gone(world.observed)
+    return world.intent.reached(world.observed) and not any(
         ui.pid == pid and ui.listener.port == world.intent.desired.port for ui in world.proven
     )

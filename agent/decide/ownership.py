@@ -134,6 +134,19 @@ def entry(service: Json, settings: Settings) -> int | None:
     return by_number[0] if by_number else None
 
 
+def target(service: Json, settings: Settings) -> object:
+    """The targetPort of the UI's entry, a number or a name; None without such an entry."""
+    ours = entry(service, settings)
+    return None if ours is None else items(service, "spec", "ports")[ours].get("targetPort")
+
+
+def others(service: Json, settings: Settings) -> frozenset[str]:
+    """Names of the ports entries that are not the UI's; an EndpointSlice names its ports as the Service does."""
+    ours = entry(service, settings)
+    ports = enumerate(items(service, "spec", "ports"))
+    return frozenset(text(port, "name") for index, port in ports if index != ours)
+
+
 def not_ours(
     service: Json, settings: Settings, around: Around, *, here: bool, marked: bool
 ) -> Trouble | None:

@@ -70,6 +70,17 @@ class Intent:
             and not observed.routed
         )
 
+    def reached(self, observed: Observed | None) -> bool:
+        """True when the Service is known to lead to the port to serve, and no endpoint to another port of this Pod."""
+        return (
+            isinstance(self.desired, Serve)
+            and observed is not None
+            and observed.generation >= self.generation
+            and observed.routed
+            and not observed.elsewhere
+            and observed.blocked is None
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Ui:

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from random import Random
 
 from agent import times
-from agent.decide.desired import guarded
+from agent.decide.desired import guarded, withdrawn
 from agent.model import (
     Answered,
     Closed,
@@ -61,6 +61,7 @@ class History:
         self.promises = Promises(self.cluster, self.node, lambda: self.life, lambda: self.rivals_own)
         self.weather = Weather(self.chance, self.wire, self.promises)
         self.wire.admit = self.promises.arrives
+        self.pid = 7  # of the JVM whose UI is up, as its hook tells it
         self.former = False  # an agent has run in this Pod before
         self.life: Life | None = None
         self._lives = AsyncExitStack()
@@ -122,6 +123,7 @@ class History:
         events = (
             (5, self.ui_starts),
             (3, self.ui_stops),
+            (3, self.ui_moves),
             (2, self.ui_crashes),
             (neighbours, self.neighbour_starts),
             (neighbours, self.neighbour_stops),
@@ -181,7 +183,7 @@ class History:
         if bound is not None:
             self.promises.say(f"the UI starts on {bound.port}")
             if self.hooked and self.life is not None:
-                self._tell(HookBound(7, bound.port, Scheme.HTTP, bound))
+                self._tell(HookBound(self.pid, bound.port, Scheme.HTTP, bound))
             else:
                 self._job(self._found(bound, self.chance.uniform(0.25, 4)))
 
@@ -197,13 +199,36 @@ class History:
         for bound in list(self.node.uis.values()):
             self.promises.say(f"the UI on {bound.port} stops")
             if self.hooked and self.life is not None:
-                self._tell(HookStopping(7))
+                self._tell(HookStopping(self.pid))
                 try:
                     await self.life.withdrawn(within=HOOK_TIMEOUT)
                     self._check()
                 except TimeoutError:
                     self.promises.say("the hook's time is over")
             self._close(bound)
+
+    async def ui_moves(self) -> None:
+        """Another JVM of the driver's has a UI, then the former one's stop() is called, which waits as ever."""
+        former, life = next(iter(self.node.uis.values()), None), self.life
+        if former is None or life is None or not self.hooked:
+            return
+        known = former in [ui.listener for ui in life.world.proven]  # else nobody can say that it is the one
+        bound = self.node.bind(ours=True) if known else None
+        if bound is None:
+            return
+        self.promises.say(f"another UI starts on {bound.port}, the one on {former.port} stops")
+        stops, self.pid = self.pid, self.pid + 1
+        self._tell(HookBound(self.pid, bound.port, Scheme.HTTP, bound))
+        await asyncio.sleep(self.chance.choice(PAUSES[:-1]))
+        self._tell(HookStopping(stops))
+        try:
+            await life.until(lambda: withdrawn(life.world, stops), HOOK_TIMEOUT)
+        except TimeoutError:
+            self.promises.say("the hook's time is over")
+        else:
+            free = former.port not in self.cluster.ports()
+            self.promises.require(free or self.promises.tainted, f"{former.port} closes, and is led to")
+        self._close(former)
 
     async def ui_crashes(self) -> None:
         for bound in list(self.node.uis.values()):

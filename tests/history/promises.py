@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from agent.model import Serve
 from sandbox.standin import Request
 from sandbox.standin.resources import Object
 from tests.history.node import PORTS, Node
@@ -95,6 +96,8 @@ class Promises:
         leads = self.cluster.ports() & set(PORTS)
         if life is not None and life.gone:
             self.require(not leads, f"told to be gone, but the slices lead to {leads}")
+        if life is not None and life.reached and isinstance(wanted := life.world.intent.desired, Serve):
+            self.require(leads <= {wanted.port}, f"told to lead to {wanted.port}, but it is {leads}")
         for port, neighbour in self.node.foreign.items():
             if port in leads:
                 self.require(neighbour.inode in self.unguarded, f"the slices lead to a neighbour's {port}")

@@ -66,6 +66,11 @@ def kept(*facts: Fact, **given: str) -> int | None:
             id="the next context is up, and the API is away",
         ),
         pytest.param(
+            [bound(4040), Closed(4040), bound(4041), Observed(3, routed=True, elsewhere=True)],
+            4040,
+            id="the next context's port is written, endpoints still lead to the former one",
+        ),
+        pytest.param(
             [bound(4040), Closed(4040), bound(4041), Observed(3, routed=True)],
             None,
             id="the Service is known to hold the next context's port",
@@ -109,6 +114,11 @@ def test_the_guarded_port(facts: list[Fact], inode: int | None) -> None:
             [bound(4041, pid=8), bound(4040), HookStopping(7), Observed(3, routed=True, blocked=BLOCKED)],
             False,
             id="another JVM's takes its place, and the API is away",
+        ),
+        pytest.param(
+            [bound(4041, pid=8), bound(4040), HookStopping(7), Observed(3, routed=True, elsewhere=True)],
+            False,
+            id="another JVM's is written, endpoints still lead to its own",
         ),
         pytest.param(
             [bound(4041, pid=8), bound(4040), HookStopping(7), Observed(3, routed=True)],

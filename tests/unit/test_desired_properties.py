@@ -48,7 +48,7 @@ facts: st.SearchStrategy[Fact] = st.one_of(
     ),
     st.builds(HookStopping, pids),
     st.just(HookReady()),
-    st.builds(Observed, st.integers(0, 6), st.booleans()),
+    st.builds(Observed, st.integers(0, 6), st.booleans(), elsewhere=st.booleans()),
 )
 ends = st.sampled_from([Draining("SIGTERM"), DriverEnded("Completed")])
 chosen = st.builds(

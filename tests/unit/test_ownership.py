@@ -9,6 +9,7 @@ from agent.decide.ownership import (
     entry,
     holder,
     not_ours,
+    others,
     pod_over,
     pod_owner,
     routes_here,
@@ -257,3 +258,19 @@ def test_the_entry_of_several_with_no_name_that_fits_is_none() -> None:
     assert entry(live, settings()) is None
     assert entry(live, settings(PORT_NAME="b")) == 1
     assert entry(live, settings(EXPOSE="1")) == 0
+
+
+@pytest.mark.parametrize(
+    ("ports", "names"),
+    [
+        pytest.param([port(1)], set(), id="the only one is the UI's"),
+        pytest.param(
+            [port(1, name="spark-ui"), port(2, name="rpc", number=7078)], {"rpc"}, id="beside the UI's"
+        ),
+        pytest.param(
+            [port(1, name="a", number=1), port(2, name="b", number=2)], {"a", "b"}, id="none is the UI's"
+        ),
+    ],
+)
+def test_the_entries_that_are_not_the_uis(ports: list[dict[str, object]], names: set[str]) -> None:
+    assert others(service(ports=ports), settings()) == names
