@@ -107,7 +107,7 @@ class World:
     served: bool = False  # something was served before
     told: int | None = None  # port that the hook told of, where no socket of the driver's uid listens
     stopping: frozenset[int] = frozenset()  # inodes whose JVM said "stopping": no proof counts any more
-    exposed: Listener | None = None  # what the Service may still route to
+    exposed: tuple[Listener, ...] = ()  # what the Service may still route to, one for each port
     hook: HookState = HookState.OFF
     ending: str | None = None  # why nothing is served again
     leaving: bool = False  # the agent ends once nothing leads here

@@ -285,7 +285,7 @@ class History:
     def _guard(self) -> None:
         if self.life is not None:
             freed = guarded(self.life.world, self.wire.settings)
-            self.node.keep(None if freed is None else freed.port, self.wire.settings.settle)
+            self.node.keep([one.port for one in freed], self.wire.settings.settle)
 
     def _job(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.ensure_future(work)
