@@ -115,15 +115,22 @@ async def test_a_restarted_agent_sees_to_what_a_former_life_had_led_here(written
         assert cluster.ports() == {39002}
 
 
+@pytest.mark.parametrize("restarted", [False, True])
 @virtual
-async def test_a_restart_after_a_park_that_was_not_seen_through_knows_no_more_than_that() -> None:
+async def test_after_a_park_that_was_not_seen_through_endpoints_may_still_lead_to_the_former_port(
+    restarted: bool,
+) -> None:
     cluster, wire = wired()
-    async with serving(wire) as life:
+    async with serving(wire) as former:
         await asyncio.sleep(1)
         wire.settle = LATE
-        life.tell(HookStopping(7))
-        await life.settled()
+        former.tell(HookStopping(7))
+        await former.settled()
         assert cluster.ports() == {39001}
+        if not restarted:
+            former.tell(bound(39002, pid=8))
+            await former.published()
+            assert cluster.ports() == {39002}
 
     async with alive(wire, former=True) as life:
         life.tell(bound(39002, pid=8))
@@ -160,10 +167,11 @@ async def test_what_was_served_nowhere_before_is_published_without_a_look_at_its
     _, wire = wired()
     async with serving(wire) as life:
         assert "list" not in [call[0] for call in wire.calls]
-        life.tell(HookStopping(7))
+        await moved(life, wire)
+        life.tell(HookStopping(7), HookStopping(8))
         await life.withdrawn()
         wire.forget()
-        life.tell(bound(39002, pid=8))
+        life.tell(bound(39003, pid=9))
         await life.published()
         assert [call[0] for call in wire.calls] == ["get", "patch"]
 
