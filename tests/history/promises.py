@@ -107,7 +107,10 @@ class Promises:
         if live is None:
             return not self.cluster.ports()
         selector = live["spec"].get("selector") or {}
-        return selector == OWN or (selector == self._parked and not self.cluster.ports())
+        leads = self.cluster.ports() & set(PORTS)
+        if selector == OWN:
+            return leads <= {live["spec"]["ports"][0]["targetPort"]}
+        return bool(selector == self._parked and not leads)
 
     @property
     def _parked(self) -> dict[str, str]:
