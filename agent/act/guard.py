@@ -9,6 +9,7 @@ import asyncio
 import os
 import socket
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..model import Listener
@@ -24,7 +25,7 @@ class _Held:
 
 
 class Guard:
-    """Holds the port that `follow` names, and each port it named before for `settle` seconds more."""
+    """Holds the ports that `follow` names, and each port it named before for `settle` seconds more."""
 
     def __init__(self, settle: float) -> None:
         self._settle = settle
@@ -42,20 +43,22 @@ class Guard:
         """Our own listening sockets."""
         return frozenset(os.fstat(held.socket.fileno()).st_ino for held in self._held.values())
 
-    def follow(self, freed: Listener | None) -> None:
-        """Takes the port of a listener that is gone, at its address; None: nothing routes to it any more.
+    def follow(self, freed: Collection[Listener]) -> None:
+        """Takes the ports of listeners that are gone, at their addresses; nothing routes to any other any more.
 
-        Synchronous: when this returns, the port is ours or someone else was faster. Runs in the event loop.
+        Synchronous: when this returns, each port is ours or someone else was faster. Runs in the event loop.
         """
+        ports = {one.port for one in freed}
         for port, held in self._held.items():
-            if freed is not None and port == freed.port:
+            if port in ports:
                 if held.release is not None:
                     held.release.cancel()
                     held.release = None
             elif held.release is None:
                 held.release = asyncio.get_running_loop().call_later(self._settle, self._let_go, port)
-        if freed is not None and freed.port not in self._held:
-            self._take(freed)
+        for one in freed:
+            if one.port not in self._held:
+                self._take(one)
 
     async def run(self) -> None:
         """Until cancelled; then every port is given back."""

@@ -17,7 +17,7 @@ from typing import Protocol
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from .. import times
-from ..decide.ownership import HOLDER, Around
+from ..decide.ownership import HOLDER, Around, others
 from ..decide.service import Create, Delete, Nothing, Patch, Refuse, Step, plan
 from ..decide.tree import Json, at, text
 from ..model import (
@@ -83,6 +83,7 @@ class Reconciler:
         self._told: Observed | None = None
         self._kept = ""  # the Service that was written to
         self._port = 0  # that the Service was last made to lead to, while it may still do
+        self._elsewhere = False  # endpoints may lead here at another port than that
 
     def wake(self) -> None:
         """A new Intent stands: what is under way for an older one is abandoned."""
@@ -124,15 +125,16 @@ class Reconciler:
             self._failures += 1
             return self._backoff(times.RETRY_REFUSED_MAX)
         self._failures = 0
-        if observed.routed and not isinstance(self._intent().desired, Serve):
+        if observed.elsewhere or (observed.routed and not isinstance(self._intent().desired, Serve)):
             return times.RETRY_MIN
         return times.DRIFT * self._random.uniform(1 - times.DRIFT_JITTER, 1 + times.DRIFT_JITTER)
 
     def _failed(self, error: ApiError) -> float:
         self._failures += 1
         passing = isinstance(error, UnreachableError | ServerError | ThrottledError | ConflictError)
+        told = self._told
         settled = (
-            self._told is not None and self._told.generation == self._working_on and not self._told.blocked
+            told is not None and told.generation == self._working_on and not (told.blocked or told.elsewhere)
         )
         # What was reached stays reached through an outage; and a single failure is no news.
         if not settled and (self._failures >= TELL_AFTER or not passing):
@@ -207,14 +209,17 @@ class Reconciler:
                     if step.why.code == "selector":
                         self._pod = None  # its labels may be mended
                     return Observed(intent.generation, routed=False, blocked=step.why, service=name)
-                case Nothing() if isinstance(desired, Serve):
-                    if step.exposed and self._port not in (0, desired.port):
+                case Nothing() if service is not None and isinstance(desired, Serve):
+                    self._leads_to(desired.port)
+                    if self._elsewhere:
                         # Another UI of this Pod follows: the former one's stop() may be waiting for this.
-                        await self._slices.emptied(name, service, self._port)
-                    self._port = desired.port if step.exposed else self._port
-                    return Observed(intent.generation, routed=step.exposed, service=name)
+                        apart = others(service, self._settings)
+                        self._elsewhere = not await self._slices.emptied(name, service, desired.port, apart)
+                    return Observed(
+                        intent.generation, routed=step.exposed, service=name, elsewhere=self._elsewhere
+                    )
                 case Nothing() if not step.exposed:
-                    self._port = 0
+                    self._port, self._elsewhere = 0, False
                     released = isinstance(desired, Release)
                     return Observed(intent.generation, routed=step.exposed, service=name, released=released)
                 case Nothing():
@@ -222,9 +227,16 @@ class Reconciler:
                         return Observed(intent.generation, routed=True, service=name)
                     around = replace(around, empty=True)
                 case _:
+                    if isinstance(desired, Serve):
+                        self._leads_to(desired.port, moves=isinstance(step, Patch) and step.moves)
                     service = await self._write(step, service)
                     around = replace(around, epoch="", exposed=False, empty=False)
         raise ApiError(0, OVERRULED, f"Service {name} is another than was written, {STEPS} times over")
+
+    def _leads_to(self, port: int, *, moves: bool = False) -> None:
+        """The Service does, or may from now on; its endpoints may lag behind at what it led to before."""
+        self._elsewhere = self._elsewhere or moves or self._port not in (0, port)
+        self._port = port
 
     async def _write(self, step: Step, service: Json | None) -> Json | None:
         """Sends one step; what the Service is afterwards. Until the answer is here, the write may yet land."""
@@ -262,6 +274,7 @@ class Reconciler:
         around = await read_around(self._api, self._settings, self._pod, service)
         if self._first and text(service, "metadata", "annotations", HOLDER) == self._settings.identity.holder:
             self._fence = True  # a write of a former life may still be on its way
+            self._elsewhere = True  # and the endpoints may lag behind the one that stands
         self._first = False
         exposed = False
         if service is not None and not at(service, "spec", "selector"):

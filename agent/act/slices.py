@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Protocol
 
 from .. import times
@@ -29,8 +30,10 @@ class Slices:
         """A write is sent: whatever was seen may be otherwise now."""
         self._clear = ""
 
-    async def emptied(self, name: str, service: Json | None, port: int = 0) -> bool:
-        """Waits until no endpoint of the Service `name` leads here, or to this `port` here.
+    async def emptied(
+        self, name: str, service: Json | None, port: int = 0, others: Collection[str] = ()
+    ) -> bool:
+        """Waits until no endpoint of the Service `name` leads here; given `port` and `others`, as `lead_here` counts.
 
         False when one still does after the bounded reads. Without the right to read them it is the write and a moment.
 
@@ -43,7 +46,7 @@ class Slices:
         pause = times.SLICE_FIRST
         for _ in range(times.SLICE_READS):
             try:
-                if not await self.lead_here(name, port):
+                if not await self.lead_here(name, port, others):
                     await asyncio.sleep(times.SLICE_LAG)
                     self._clear = "" if port else version
                     return True
@@ -54,14 +57,22 @@ class Slices:
             pause = min(pause * 2, times.SLICE_MAX)
         return False
 
-    async def lead_here(self, name: str, port: int = 0) -> bool:
-        """True when an endpoint of the Service `name` leads to this Pod, at this `port` if one is given.
+    async def lead_here(self, name: str, port: int = 0, others: Collection[str] = ()) -> bool:
+        """True when an endpoint of the Service `name` leads to this Pod.
+
+        With a `port`, only at another one than that, and under none of the names `others`, which are ports of other
+        entries of the Service.
 
         Raises:
             ApiError: of the request.
         """
         for piece in await self._api.list_slices(name):
-            if port and port not in [one.get("port") for one in items(piece, "ports")]:
+            elsewhere = [
+                one
+                for one in items(piece, "ports")
+                if one.get("port") != port and text(one, "name") not in others
+            ]
+            if port and not elsewhere:
                 continue
             for endpoint in items(piece, "endpoints"):
                 target = text(endpoint, "targetRef", "uid")

@@ -46,16 +46,31 @@ def fold(world: World, fact: Fact, settings: Settings) -> World:
     if desired != known.intent.desired:
         known = replace(known, intent=Intent(known.intent.generation + 1, desired))
     if isinstance(desired, Serve):
-        known = replace(known, served=True, exposed=_exposed(known, desired))
-    elif (
-        known.exposed is not None
-        and known.intent.gone(known.observed)
-        # Proxies lag behind the slices, so the port is still to be guarded when it is freed a moment later: the
-        # fact of its closing shows it as exposed, the one after that does not.
-        and known.exposed.inode not in world.listeners
-    ):
-        known = replace(known, exposed=None)
+        reached = known.intent.reached(known.observed)
+        former = tuple(one for one in known.exposed if one.port != desired.port)
+        serving = [ui.listener for ui in known.proven if ui.listener.port == desired.port]
+        exposed = (*(_open(former, world) if reached else _bounded(former)), *serving[:1])
+        known = replace(known, served=True, exposed=exposed)
+    elif known.intent.gone(known.observed):
+        known = replace(known, exposed=_open(known.exposed, world))
     return known
+
+
+def _open(exposed: tuple[Listener, ...], before: World) -> tuple[Listener, ...]:
+    """What of it listened before the last fact.
+
+    Proxies lag behind the slices, so a port is still to be guarded when it is freed a moment after nothing routes to
+    it: the fact of its closing shows it as exposed, the one after that does not.
+    """
+    return tuple(one for one in exposed if one.inode in before.listeners)
+
+
+def _bounded(former: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    """The one that is known to have been routed to, and the last: each port that is kept is one less for the driver.
+
+    Spark gives up, and its context with it, after spark.port.maxRetries (16) taken ports.
+    """
+    return former if len(former) < 2 else (former[0], former[-1])
 
 
 def _learn(world: World, fact: Fact, settings: Settings) -> World:
@@ -167,35 +182,17 @@ def _stopping(world: World, pid: int) -> World:
     )
 
 
-def _exposed(world: World, desired: Serve) -> Listener | None:
-    """What the Service may route to: the former listener until a write for the new one is known to stand."""
-    former, observed = world.exposed, world.observed
-    written = (
-        observed is not None
-        and observed.generation >= world.intent.generation
-        and observed.routed
-        and observed.blocked is None
-    )
-    if former is not None and former.port != desired.port and not written:
-        return former
-    return next((ui.listener for ui in world.proven if ui.listener.port == desired.port), former)
-
-
-def guarded(world: World, settings: Settings) -> Listener | None:
-    """The listener whose freed port must not fall to another driver while the Service may still route to it."""
-    if not settings.identity.host_network or settings.guard == "off" or world.exposed is None:
-        return None
-    return None if world.exposed.inode in world.listeners else world.exposed
+def guarded(world: World, settings: Settings) -> tuple[Listener, ...]:
+    """The listeners whose freed ports must not fall to another driver while the Service may still route to them."""
+    if not settings.identity.host_network or settings.guard == "off":
+        return ()
+    return tuple(one for one in world.exposed if one.inode not in world.listeners)
 
 
 def withdrawn(world: World, pid: int) -> bool:
     """True when it is known that nothing routes to a UI of that JVM: what its stop() waits for."""
-    observed = world.observed
     if not isinstance(world.intent.desired, Serve):
-        return world.intent.gone(observed)
-    current = (
-        observed is not None and observed.generation >= world.intent.generation and observed.blocked is None
-    )
-    return current and not any(
+        return world.intent.gone(world.observed)
+    return world.intent.reached(world.observed) and not any(
         ui.pid == pid and ui.listener.port == world.intent.desired.port for ui in world.proven
     )

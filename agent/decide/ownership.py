@@ -134,6 +134,19 @@ def entry(service: Json, settings: Settings) -> int | None:
     return by_number[0] if by_number else None
 
 
+def target(service: Json, settings: Settings) -> object:
+    """The targetPort of the UI's entry, a number or a name; None without such an entry."""
+    ours = entry(service, settings)
+    return None if ours is None else items(service, "spec", "ports")[ours].get("targetPort")
+
+
+def others(service: Json, settings: Settings) -> frozenset[str]:
+    """Names of the ports entries that are not the UI's; an EndpointSlice names its ports as the Service does."""
+    ours = entry(service, settings)
+    ports = enumerate(items(service, "spec", "ports"))
+    return frozenset(text(port, "name") for index, port in ports if index != ours)
+
+
 def not_ours(
     service: Json, settings: Settings, around: Around, *, here: bool, marked: bool
 ) -> Trouble | None:
@@ -141,7 +154,7 @@ def not_ours(
     name = text(service, "metadata", "name")
     found = strings(service, "spec", "selector")
     other = found.get(APP_SELECTOR)
-    if other and other != settings.identity.application and not here:
+    if other and other != settings.identity.application and not here and not _left(service, around):
         return Trouble(
             "foreign", f"Service {name} selects application {other}", "give each driver a Service of its own"
         )
@@ -167,6 +180,15 @@ def not_ours(
         f"Service {name} selects {shown} and does not carry this driver's mark",
         "let its selector match this Pod, or set SPARK_UI_AGENT_ADOPT=any, or name another in SPARK_UI_AGENT_SERVICE",
     )
+
+
+def _left(service: Json, around: Around) -> bool:
+    """True when the application that the Service selects is the one that its holder, known to be over, served.
+
+    An unclean end leaves it so. What somebody else made it select since then is not the holder's.
+    """
+    selected = strings(service, "spec", "selector").get(APP_SELECTOR)
+    return around.holder_gone and text(service, "metadata", "annotations", APPLICATION) == selected
 
 
 def _held(service: Json, around: Around, *, marked: bool) -> Trouble | None:

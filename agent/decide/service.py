@@ -9,7 +9,7 @@ nothing; merge-patch keeps foreign map keys unless they are null, and replaces l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..model import Desired, Park, Release, Serve, Trouble
 from ..settings import Settings
@@ -30,6 +30,7 @@ from .ownership import (
     pod_owner,
     routes_here,
     selector,
+    target,
     unusable,
 )
 from .tree import Json, at, items, mapping, strings, text
@@ -51,10 +52,11 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Merge-patch `body` on the Service `name`."""
+    """Merge-patch `body` on the Service `name`. `moves`: endpoints may lead here at another port than it serves."""
 
     name: str
     body: Json
+    moves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,9 @@ def plan(service: Json | None, desired: Desired, settings: Settings, around: Aro
             if doomed and isinstance(_create(desired, settings, around), Create):
                 # Owned by a Pod that is over: garbage collection would take it from under us.
                 return _delete(service)
-            return _publish(service, desired, settings, around, own)
+            step = _publish(service, desired, settings, around, own)
+            elsewhere = here and target(service, settings) != desired.port
+            return replace(step, moves=elsewhere or around.exposed) if isinstance(step, Patch) else step
         case Park() | Release():
             return _withdraw(service, desired, settings, around, here=here, marked=marked)
 

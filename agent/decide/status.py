@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..model import Park, Serve, State, Status, Trouble, World
 from ..settings import Settings
 from .choice import BLOCKING
@@ -19,7 +21,7 @@ def state(world: World) -> State:
     ):
         return State.BLOCKED
     if isinstance(desired, Serve):
-        return State.PUBLISHED if current and observed is not None and observed.routed else State.WAITING
+        return State.PUBLISHED if world.intent.reached(observed) else State.WAITING
     if not world.served:
         return State.WAITING
     return State.PARKED if gone else State.DRAINING
@@ -41,6 +43,11 @@ def status(world: World, settings: Settings) -> Status:
         why = Trouble(
             "publishing", f"port {serve.port} is proven, the Service is being written", "none needed"
         )
+        if observed is not None and observed.elsewhere and observed.generation >= world.intent.generation:
+            why = replace(
+                why,
+                found=f"the Service is written for port {serve.port}, its endpoints still lead to the former port",
+            )
     return Status(
         state=now,
         reason=why.code if why else "",

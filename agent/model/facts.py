@@ -92,7 +92,9 @@ class Observed:
     """What the reconciler last knew of the Service.
 
     `generation` is that of the Intent it worked on; `routed` is False only when it is known that no endpoint
-    of the Service leads to this Pod: unknown counts as routed. `blocked` says why the Intent could not be met.
+    of the Service leads to this Pod: unknown counts as routed. `elsewhere` is True while one may lead to this Pod at
+    another port than the one to serve: the Service is written, its endpoints lag behind. `blocked` says why the Intent
+    could not be met.
     """
 
     generation: int
@@ -100,6 +102,7 @@ class Observed:
     blocked: Trouble | None = None
     service: str = ""
     released: bool = False
+    elsewhere: bool = False
 
 
 Fact = (

@@ -70,6 +70,17 @@ class Intent:
             and not observed.routed
         )
 
+    def reached(self, observed: Observed | None) -> bool:
+        """True when the Service is known to lead to the port to serve, and no endpoint to another port of this Pod."""
+        return (
+            isinstance(self.desired, Serve)
+            and observed is not None
+            and observed.generation >= self.generation
+            and observed.routed
+            and not observed.elsewhere
+            and observed.blocked is None
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Ui:
@@ -96,7 +107,7 @@ class World:
     served: bool = False  # something was served before
     told: int | None = None  # port that the hook told of, where no socket of the driver's uid listens
     stopping: frozenset[int] = frozenset()  # inodes whose JVM said "stopping": no proof counts any more
-    exposed: Listener | None = None  # what the Service may still route to
+    exposed: tuple[Listener, ...] = ()  # what the Service may still route to, one for each port
     hook: HookState = HookState.OFF
     ending: str | None = None  # why nothing is served again
     leaving: bool = False  # the agent ends once nothing leads here

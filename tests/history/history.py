@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from random import Random
 
 from agent import times
-from agent.decide.desired import guarded
+from agent.decide.desired import guarded, withdrawn
 from agent.model import (
     Answered,
     Closed,
@@ -50,11 +50,18 @@ class History:
         self.cluster = Cluster(seed=seed, ip=NODE_IP if self.shared else POD_IP)
         self.rival = self.cluster.add_pod("drv-2", {"spark-app-selector": OTHER_APP}, ip="10.1.0.6")
         self.rivals_own = False
-        given = settings(uid=self.cluster.uid, host_network=self.shared, PORT_NAME="http-ui")
+        self.kind = self.chance.choice(
+            ("none", "none", "mine", "matching", "foreign", "held", "orphan", "served", "left")
+        )
+        self.adopt = self.chance.choice(("own", "any"))
+        given = settings(
+            uid=self.cluster.uid, host_network=self.shared, PORT_NAME="http-ui", ADOPT=self.adopt
+        )
         self.wire = Wire(self.cluster, given)
         self.promises = Promises(self.cluster, self.node, lambda: self.life, lambda: self.rivals_own)
         self.weather = Weather(self.chance, self.wire, self.promises)
         self.wire.admit = self.promises.arrives
+        self.pid = 7  # of the JVM whose UI is up, as its hook tells it
         self.former = False  # an agent has run in this Pod before
         self.life: Life | None = None
         self._lives = AsyncExitStack()
@@ -83,17 +90,24 @@ class History:
             await self.wire.close()
 
     def _begin(self) -> None:
-        kind = self.chance.choice(("none", "none", "mine", "matching", "foreign", "held", "orphan"))
-        self.promises.say(f"shared network: {self.shared}, hook: {self.hooked}, service: {kind}")
+        self.promises.say(
+            f"shared network: {self.shared}, hook: {self.hooked}, service: {self.kind}, adopt: {self.adopt}"
+        )
         held, matching = {f"{MARKS}holder": f"drv-2/{self.rival}"}, {"uid-tag": "drv-1"}
-        match kind:
+        other, theirs = {"spark-app-selector": OTHER_APP}, {f"{MARKS}application": OTHER_APP}
+        match self.kind:
             case "mine":
                 self.cluster.add_service(service(selector={}, annotations={f"{MARKS}application": APP}))
             case "matching":
                 self.promises.tainted = True
                 self.cluster.add_service(service(selector=matching))
             case "foreign":
-                self.cluster.add_service(service(selector={"spark-app-selector": OTHER_APP}))
+                self.cluster.add_service(service(selector=other))
+            case "served":
+                self.cluster.add_service(service(selector=other, annotations={**held, **theirs}))
+            case "left":  # by an unclean end
+                dead = {f"{MARKS}holder": "drv-0/u0", **theirs}
+                self.cluster.add_service(service(selector=other, annotations=dead))
             case "held":
                 self.cluster.add_service(service(selector={}, annotations=held))
             case "orphan":
@@ -101,7 +115,7 @@ class History:
                 self.cluster.add_service(
                     service(selector=matching, annotations={f"{MARKS}holder": "drv-0/u0"})
                 )
-        self.rivals_own = kind in ("foreign", "held")
+        self.rivals_own = self.kind in ("foreign", "held", "served")
         self.cluster.store.ledger.subscribe(self.promises.check)
 
     async def _event(self) -> None:
@@ -109,6 +123,7 @@ class History:
         events = (
             (5, self.ui_starts),
             (3, self.ui_stops),
+            (3, self.ui_moves),
             (2, self.ui_crashes),
             (neighbours, self.neighbour_starts),
             (neighbours, self.neighbour_stops),
@@ -153,9 +168,12 @@ class History:
         """False where others have made the Service one that the agent rightly refuses."""
         observed = life.world.observed
         refused = observed.blocked.code if observed is not None and observed.blocked is not None else ""
-        self.promises.require(
-            refused in ("", "adopt", "foreign") or self.rivals_own, f"in the end {observed}"
-        )
+        rightly = {
+            "": True,
+            "adopt": self.adopt == "own",
+            "foreign": self.kind == "foreign",  # nobody's mark says whose it was
+        }
+        self.promises.require(rightly.get(refused, False) or self.rivals_own, f"in the end {observed}")
         return not refused
 
     # --- the driver and its neighbours -----------------------------------------------------------------
@@ -165,7 +183,7 @@ class History:
         if bound is not None:
             self.promises.say(f"the UI starts on {bound.port}")
             if self.hooked and self.life is not None:
-                self._tell(HookBound(7, bound.port, Scheme.HTTP, bound))
+                self._tell(HookBound(self.pid, bound.port, Scheme.HTTP, bound))
             else:
                 self._job(self._found(bound, self.chance.uniform(0.25, 4)))
 
@@ -181,13 +199,36 @@ class History:
         for bound in list(self.node.uis.values()):
             self.promises.say(f"the UI on {bound.port} stops")
             if self.hooked and self.life is not None:
-                self._tell(HookStopping(7))
+                self._tell(HookStopping(self.pid))
                 try:
                     await self.life.withdrawn(within=HOOK_TIMEOUT)
                     self._check()
                 except TimeoutError:
                     self.promises.say("the hook's time is over")
             self._close(bound)
+
+    async def ui_moves(self) -> None:
+        """Another JVM of the driver's has a UI, then the former one's stop() is called, which waits as ever."""
+        former, life = next(iter(self.node.uis.values()), None), self.life
+        if former is None or life is None or not self.hooked:
+            return
+        known = former in [ui.listener for ui in life.world.proven]  # else nobody can say that it is the one
+        bound = self.node.bind(ours=True) if known else None
+        if bound is None:
+            return
+        self.promises.say(f"another UI starts on {bound.port}, the one on {former.port} stops")
+        stops, self.pid = self.pid, self.pid + 1
+        self._tell(HookBound(self.pid, bound.port, Scheme.HTTP, bound))
+        await asyncio.sleep(self.chance.choice(PAUSES[:-1]))
+        self._tell(HookStopping(stops))
+        try:
+            await life.until(lambda: withdrawn(life.world, stops), HOOK_TIMEOUT)
+        except TimeoutError:
+            self.promises.say("the hook's time is over")
+        else:
+            free = former.port not in self.cluster.ports()
+            self.promises.require(free or self.promises.tainted, f"{former.port} closes, and is led to")
+        self._close(former)
 
     async def ui_crashes(self) -> None:
         for bound in list(self.node.uis.values()):
@@ -244,7 +285,7 @@ class History:
     def _guard(self) -> None:
         if self.life is not None:
             freed = guarded(self.life.world, self.wire.settings)
-            self.node.keep(None if freed is None else freed.port, self.wire.settings.settle)
+            self.node.keep([one.port for one in freed], self.wire.settings.settle)
 
     def _job(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.ensure_future(work)

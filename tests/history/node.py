@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
@@ -37,18 +38,17 @@ class Node:
         """The socket table, less the guard's own sockets."""
         return frozenset([*self.uis.values(), *self.foreign.values()])
 
-    def keep(self, freed: int | None, settle: float) -> None:
-        """As the agent's guard: takes the freed port if it can, lets others go after `settle` seconds."""
+    def keep(self, freed: Collection[int], settle: float) -> None:
+        """As the agent's guard: takes the freed ports that it can, lets others go after `settle` seconds."""
         for port, timer in self._kept.items():
-            if port == freed:
+            if port in freed:
                 if timer is not None:
                     timer.cancel()
                 self._kept[port] = None
             elif timer is None:
                 loop = asyncio.get_running_loop()
                 self._kept[port] = loop.call_later(settle, self._kept.pop, port, None)
-        if freed is not None and freed in self._free():
-            self._kept[freed] = None
+        self._kept.update(dict.fromkeys(port for port in freed if port in self._free()))
 
     def unkeep_all(self) -> None:
         """The agent has crashed."""

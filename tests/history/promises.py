@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from agent.model import Serve
 from sandbox.standin import Request
 from sandbox.standin.resources import Object
 from tests.history.node import PORTS, Node
@@ -95,6 +96,8 @@ class Promises:
         leads = self.cluster.ports() & set(PORTS)
         if life is not None and life.gone:
             self.require(not leads, f"told to be gone, but the slices lead to {leads}")
+        if life is not None and life.reached and isinstance(wanted := life.world.intent.desired, Serve):
+            self.require(leads <= {wanted.port}, f"told to lead to {wanted.port}, but it is {leads}")
         for port, neighbour in self.node.foreign.items():
             if port in leads:
                 self.require(neighbour.inode in self.unguarded, f"the slices lead to a neighbour's {port}")
@@ -104,7 +107,10 @@ class Promises:
         if live is None:
             return not self.cluster.ports()
         selector = live["spec"].get("selector") or {}
-        return selector == OWN or (selector == self._parked and not self.cluster.ports())
+        leads = self.cluster.ports() & set(PORTS)
+        if selector == OWN:
+            return leads <= {live["spec"]["ports"][0]["targetPort"]}
+        return bool(selector == self._parked and not leads)
 
     @property
     def _parked(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ FAULTS: tuple[Effect, ...] = (
     Delay(8.0),
 )
 TRIPS = (0.001, 0.002, 0.01, 0.05)
-SETTLES = (0.002, 0.01, 0.05, 0.3)
+SETTLES = (0.002, 0.01, 0.05, 0.3, 4.0)
 
 
 class Weather:

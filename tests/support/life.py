@@ -23,6 +23,8 @@ class Life:
         self.settings = settings
         self.world = initial()
         self.told: list[Observed] = []
+        # Whether the Service was ever seen to be as wanted: before that it may lead where a former life led it.
+        self.knows = False
         self.watch: Callable[[], None] = lambda: None  # called after each fact
         self._news = asyncio.Event()
         self.reconciler = Reconciler(
@@ -39,9 +41,9 @@ class Life:
         return self.world.intent.gone(self.world.observed)
 
     @property
-    def knows(self) -> bool:
-        """Whether the Service was ever brought to what was wanted: before that a former life may have served."""
-        return any(told.blocked is None for told in self.told)
+    def reached(self) -> bool:
+        """Whether it is known that the Service leads to the port to serve, and to no other of ours."""
+        return self.world.intent.reached(self.world.observed)
 
     def tell(self, *facts: Fact) -> None:
         """Takes facts; a new Intent wakes the reconciler before this returns."""
@@ -50,6 +52,7 @@ class Life:
             self.world = fold(self.world, fact, self.settings)
             if isinstance(fact, Observed):
                 self.told.append(fact)
+                self.knows = self.knows or self.gone or self.reached
             if self.world.intent != before:
                 self.reconciler.wake()
             self.watch()

@@ -54,7 +54,7 @@ async def guarding(settle: float) -> AsyncIterator[Guard]:
 async def test_a_freed_port_goes_to_nobody_else(host: str) -> None:
     listener = freed(host)
     async with guarding(PATIENCE) as guard:
-        guard.follow(listener)
+        guard.follow([listener])
         assert guard.ports == {listener.port}
         assert guard.inodes == {one.inode for one in listening(listener.port)}
         for other in (host, "::"):
@@ -66,7 +66,7 @@ async def test_a_freed_port_goes_to_nobody_else(host: str) -> None:
 async def test_who_connects_is_reset_and_does_not_wait() -> None:
     listener = freed()
     async with guarding(0) as guard:
-        guard.follow(listener)
+        guard.follow([listener])
         for host in ["127.0.0.1", "::1"] * 40:  # more than the backlog
             async with asyncio.timeout(PATIENCE):
                 try:
@@ -81,8 +81,8 @@ async def test_who_connects_is_reset_and_does_not_wait() -> None:
 async def test_it_stays_for_the_settling_time_and_no_longer() -> None:
     listener = freed()
     async with guarding(0.05) as guard:
-        guard.follow(listener)
-        guard.follow(None)
+        guard.follow([listener])
+        guard.follow([])
         assert guard.ports == {listener.port}
         async with asyncio.timeout(PATIENCE):
             await guard.released()
@@ -93,11 +93,11 @@ async def test_it_stays_for_the_settling_time_and_no_longer() -> None:
 async def test_told_the_same_again_it_stays() -> None:
     listener = freed()
     async with guarding(0.05) as guard:
-        guard.follow(listener)
+        guard.follow([listener])
         inodes = guard.inodes
-        guard.follow(None)
-        guard.follow(listener)
-        guard.follow(listener)
+        guard.follow([])
+        guard.follow([listener])
+        guard.follow([listener])
         await asyncio.sleep(0.15)  # three settling times: what must not happen in them has no event
         assert guard.inodes == inodes
 
@@ -105,27 +105,37 @@ async def test_told_the_same_again_it_stays() -> None:
 async def test_a_second_port_is_taken_while_the_first_settles() -> None:
     first, second = freed(), freed()
     async with guarding(0.05) as guard:
-        guard.follow(first)
-        guard.follow(second)
+        guard.follow([first])
+        guard.follow([second])
         assert guard.ports == {first.port, second.port}
-        guard.follow(None)
+        guard.follow([])
         async with asyncio.timeout(PATIENCE):
             await guard.released()
+
+
+async def test_of_two_ports_each_is_let_go_by_itself() -> None:
+    first, second = freed(), freed()
+    async with guarding(0.05) as guard:
+        guard.follow([first, second])
+        assert guard.ports == {first.port, second.port}
+        guard.follow([second])
+        await asyncio.sleep(0.15)  # three settling times: what must not happen in them has no event
+        assert guard.ports == {second.port}
 
 
 async def test_a_port_that_someone_has_is_left_to_him_and_tried_again() -> None:
     listener = freed()
     async with guarding(0) as guard:
         with jvm(listener.port):
-            guard.follow(listener)
+            guard.follow([listener])
             assert guard.ports == frozenset()
-        guard.follow(listener)
+        guard.follow([listener])
         assert guard.ports == {listener.port}
 
 
 async def test_nothing_is_held_after_the_end() -> None:
     listener = freed()
     async with guarding(PATIENCE) as guard:
-        guard.follow(listener)
+        guard.follow([listener])
     assert guard.ports == frozenset()
     assert listening(listener.port) == []

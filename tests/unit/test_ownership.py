@@ -9,6 +9,7 @@ from agent.decide.ownership import (
     entry,
     holder,
     not_ours,
+    others,
     pod_over,
     pod_owner,
     routes_here,
@@ -127,6 +128,8 @@ def test_whether_a_service_leads_here(
 HELD = {"spark-ui-agent/holder": "drv-2/u2"}
 MINE = {"spark-ui-agent/application": APP}
 PARKED_BY_OTHER = {"spark-ui-agent/parked": "u2"}
+OTHERS = {"spark-app-selector": OTHER_APP, "spark-role": "driver"}
+HELD_BY_OTHER = {**HELD, "spark-ui-agent/application": OTHER_APP}
 
 
 @pytest.mark.parametrize(
@@ -172,6 +175,55 @@ PARKED_BY_OTHER = {"spark-ui-agent/parked": "u2"}
             None,
             id="a former Pod of our application is over",
         ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD_BY_OTHER), "any", True, None, id="left by a dead holder"
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD_BY_OTHER),
+            "own",
+            True,
+            "adopt",
+            id="left by a dead holder, but any is not allowed",
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD_BY_OTHER),
+            "any",
+            False,
+            "foreign",
+            id="another application's, whose holder is not known to be over",
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations={"spark-ui-agent/application": OTHER_APP}),
+            "any",
+            False,
+            "foreign",
+            id="another application's, and no holder's",
+        ),
+        pytest.param(
+            service(selector={**OTHERS, "spark-app-selector": "spark-ccc"}, annotations=HELD_BY_OTHER),
+            "any",
+            True,
+            "foreign",
+            id="made to select a third application since its holder's end",
+        ),
+        pytest.param(
+            service(selector=OTHERS, annotations=HELD),
+            "any",
+            True,
+            "foreign",
+            id="selects an application that is not known to be the dead holder's",
+        ),
+        pytest.param(
+            service(
+                selector=OTHERS,
+                annotations=HELD_BY_OTHER,
+                metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            ),
+            "any",
+            True,
+            "service",
+            id="left by a dead holder, but being deleted",
+        ),
     ],
 )
 def test_whose_a_service_is(live: dict[str, object], adopt: str, gone: bool, code: str | None) -> None:
@@ -206,3 +258,19 @@ def test_the_entry_of_several_with_no_name_that_fits_is_none() -> None:
     assert entry(live, settings()) is None
     assert entry(live, settings(PORT_NAME="b")) == 1
     assert entry(live, settings(EXPOSE="1")) == 0
+
+
+@pytest.mark.parametrize(
+    ("ports", "names"),
+    [
+        pytest.param([port(1)], set(), id="the only one is the UI's"),
+        pytest.param(
+            [port(1, name="spark-ui"), port(2, name="rpc", number=7078)], {"rpc"}, id="beside the UI's"
+        ),
+        pytest.param(
+            [port(1, name="a", number=1), port(2, name="b", number=2)], {"a", "b"}, id="none is the UI's"
+        ),
+    ],
+)
+def test_the_entries_that_are_not_the_uis(ports: list[dict[str, object]], names: set[str]) -> None:
+    assert others(service(ports=ports), settings()) == names

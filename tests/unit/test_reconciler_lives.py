@@ -139,6 +139,36 @@ async def test_a_former_holders_service_is_taken_only_once_it_is_over(end: str, 
             await life.published(within=1.3 * times.RETRY_REFUSED_MAX)
 
 
+@pytest.mark.parametrize("end", ["Failed", "removed"])
+@virtual
+async def test_a_service_of_a_fixed_name_is_taken_over_after_an_unclean_end(end: str) -> None:
+    cluster = Cluster()
+    other = {"spark-app-selector": OTHER_APP, "spark-role": "driver"}
+    former = cluster.add_pod("drv-0", other, ip="10.1.0.7")
+    cluster.add_service(service())
+    theirs = Wire(cluster, settings(uid=former, name="drv-0", app=OTHER_APP, ADOPT="any"))
+    async with serving(theirs):
+        await asyncio.sleep(1)
+        assert cluster.routes() == {(former, 39001)}
+
+    mine = Wire(cluster, settings(uid=cluster.uid, ADOPT="any"))
+    async with alive(mine) as life:
+        life.tell(bound(39002))
+        await life.settled()
+        blocked = life.told[-1].blocked
+        assert blocked is not None
+        assert blocked.code == "foreign"
+        assert mine.writes == []
+
+        if end == "removed":
+            cluster.remove_pod("drv-0")
+        else:
+            cluster.end_pod("drv-0", end)
+        await life.published(within=1.3 * times.RETRY_REFUSED_MAX)
+        await asyncio.sleep(1)
+        assert cluster.routes() == {(cluster.uid, 39002)}
+
+
 def owned_by(*owners: tuple[str, str]) -> dict[str, object]:
     return {
         "ownerReferences": [

@@ -13,7 +13,7 @@ from sandbox.standin.resources import Object
 from tests.history.clock import virtual
 from tests.support.cluster import ALL_RIGHTS, Cluster
 from tests.support.life import alive, serving
-from tests.support.make import adoptable, bound, service
+from tests.support.make import OTHER_APP, adoptable, bound, service
 from tests.support.wire import Wire, wired
 
 
@@ -129,6 +129,24 @@ async def test_without_the_right_to_read_pods_a_foreign_holder_is_never_held_to_
         assert blocked is not None
         assert blocked.code == "holder"
         assert wire.writes == []
+
+
+@virtual
+async def test_without_the_right_to_read_pods_a_foreign_applications_service_is_left_to_it() -> None:
+    held = {"spark-ui-agent/holder": "drv-0/u0", "spark-ui-agent/application": OTHER_APP}
+    selected = {"spark-app-selector": OTHER_APP, "spark-role": "driver"}
+    cluster, wire = wired(service(selector=selected, annotations=held), ADOPT="any")
+    cluster.grant(without("get", "pods"))
+    async with alive(wire) as life:
+        life.tell(bound(39001))
+        await life.settled()
+        blocked = life.told[-1].blocked
+        assert blocked is not None
+        assert blocked.code == "foreign"
+        assert wire.writes == []
+
+        cluster.set_rules(ALL_RIGHTS)
+        await life.published(within=1.3 * times.RETRY_REFUSED_MAX)
 
 
 @virtual

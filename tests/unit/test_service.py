@@ -194,7 +194,37 @@ def test_what_is_as_wanted_is_left_alone(live: dict[str, object]) -> None:
     ],
 )
 def test_drift_is_corrected(drifted: dict[str, object], body: dict[str, object]) -> None:
-    assert plan(drifted, SERVE, settings(), AROUND) == Patch("ui", body)
+    step = plan(drifted, SERVE, settings(), AROUND)
+
+    assert isinstance(step, Patch)
+    assert (step.name, step.body) == ("ui", body)
+
+
+@pytest.mark.parametrize(
+    ("live", "stale", "moves"),
+    [
+        pytest.param(service(selector=PARKED), False, False, id="from nowhere"),
+        pytest.param(service(selector=OWN, ports=[port(4040)]), False, True, id="from another port"),
+        pytest.param(service(selector=OWN, ports=[port("ui")]), False, True, id="from a port by name"),
+        pytest.param(service(selector=OWN, ports=[port(45123)]), False, False, id="from that very port"),
+        pytest.param(
+            service(selector={}, annotations=PUBLISHED), True, True, id="from no selector, but stale"
+        ),
+        pytest.param(
+            service(selector=OWN, ports=[port(45123, name="spark-ui"), port(4040, name="more", number=81)]),
+            False,
+            False,
+            id="beside another entry, which stays",
+        ),
+    ],
+)
+def test_whether_publishing_moves_the_service_from_another_port(
+    live: dict[str, object], stale: bool, moves: bool
+) -> None:
+    step = plan(live, SERVE, settings(), replace(AROUND, exposed=stale))
+
+    assert isinstance(step, Patch)
+    assert step.moves is moves
 
 
 # --- which of the ports -----------------------------------------------------------------------------------

@@ -21,11 +21,22 @@ def scene(*, selector: dict[str, str]) -> tuple[Cluster, Wire, Slices]:
     return cluster, wire, Slices(wire, wire.settings)
 
 
-@pytest.mark.parametrize(("asked", "leads"), [(0, True), (39001, True), (39002, False)])
+@pytest.mark.parametrize(
+    ("wanted", "apart", "leads"),
+    [
+        pytest.param(0, [], True, id="any port"),
+        pytest.param(39001, [], True, id="at that of another entry, which is not said to be one"),
+        pytest.param(39001, ["more"], False, id="only where it is wanted"),
+        pytest.param(39002, ["more"], True, id="not where it is wanted"),
+        pytest.param(39002, ["more", "http-ui"], False, id="under other entries alone"),
+    ],
+)
 @virtual
-async def test_a_port_that_is_named_is_the_only_one_that_counts(asked: int, leads: bool) -> None:
-    _, _, slices = scene(selector=OWN)
-    assert await slices.lead_here("ui", asked) is leads
+async def test_an_endpoint_elsewhere_is_at_another_port_than_is_wanted_and_not_under_another_entry(
+    wanted: int, apart: list[str], leads: bool
+) -> None:
+    _, wire = wired(service(selector=OWN, ports=[port(39001), port(5005, name="more", number=81)]))
+    assert await Slices(wire, wire.settings).lead_here("ui", wanted, apart) is leads
 
 
 @virtual
@@ -77,9 +88,9 @@ async def test_what_was_seen_to_be_empty_is_asked_for_again_only_after_a_write()
 
 
 @virtual
-async def test_that_one_port_is_empty_says_nothing_of_the_others() -> None:
+async def test_that_nothing_leads_elsewhere_says_nothing_of_the_port_that_is_wanted() -> None:
     cluster, wire, slices = scene(selector=OWN)
-    assert await slices.emptied("ui", cluster.service(), 39002)
+    assert await slices.emptied("ui", cluster.service(), 39001)
     assert not await slices.emptied("ui", cluster.service())
     assert len(wire.calls) == 1 + times.SLICE_READS
 

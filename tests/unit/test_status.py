@@ -44,6 +44,12 @@ def world_of(*facts: Fact) -> World:
         ),
         pytest.param([bound(4040), Observed(1, routed=True)], State.PUBLISHED, "", id="written"),
         pytest.param(
+            [bound(4040), Observed(1, routed=True, elsewhere=True)],
+            State.WAITING,
+            "publishing",
+            id="written, endpoints lead to a former port",
+        ),
+        pytest.param(
             [bound(4040), Observed(1, routed=False, blocked=ADOPT)], State.BLOCKED, "adopt", id="refused"
         ),
         pytest.param(
