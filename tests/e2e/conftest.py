@@ -17,7 +17,8 @@ from sandbox.node.needs import MissingError, check
 from tests.e2e.admitted import Admitted, live_admitted
 from tests.e2e.apache import CASES as APACHE_CASES
 from tests.e2e.apache import live_apache
-from tests.e2e.cut_short import Deleted, Restarted, live_deleted, live_restarted
+from tests.e2e.cut_short import Restarted, live_restarted
+from tests.e2e.deletion import Deleted, live_deleted
 from tests.e2e.harm import (
     BROKEN_AGENTS,
     BROKEN_JOBS,
