@@ -24,13 +24,12 @@ from tests.e2e.harm import (
     BROKEN_JOBS,
     Beside,
     Harmed,
-    Lost,
     live_beside,
     live_harmed,
-    live_lost,
 )
 from tests.e2e.kubeflow import Kubeflow, live_kubeflow
 from tests.e2e.lives import Alone, Slow, Whole, Worked, live_alone, live_slow, live_whole, live_worked
+from tests.e2e.lost import Killed, Lost, live_killed, live_lost
 from tests.e2e.notebook import Notebook, live_notebook
 from tests.e2e.operated import Operated
 from tests.e2e.pair import Pair, live_pair
@@ -66,6 +65,7 @@ LIVES: Mapping[Key, Life] = {
     **{("apache", case): partial(live_apache, case=case) for case in APACHE_CASES},
     ("worked", ""): live_worked,
     ("deleted", ""): live_deleted,
+    ("killed", ""): live_killed,
     ("alone", ""): live_alone,
 }
 
@@ -170,6 +170,7 @@ restarted = _recorded(Restarted)
 worked = _recorded(Worked)
 slow = _recorded(Slow)
 lost = _recorded(Lost)
+killed = _recorded(Killed)
 admitted = _recorded(Admitted)
 broken_job = _recorded(Beside, *(case.name for case in BROKEN_JOBS))
 broken_agent = _recorded(Harmed, *(case.name for case in BROKEN_AGENTS))
