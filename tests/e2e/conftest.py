@@ -117,6 +117,8 @@ def outcomes(request: pytest.FixtureRequest, cluster: Cluster) -> Outcomes:
     needed = {
         (name, getattr(getattr(item, "callspec", None), "params", {}).get(name, ""))
         for item in request.session.items
+        # others have fixtures of the same names
+        if HERE in item.path.parents
         for name in getattr(item, "fixturenames", ())
     }
     capture = request.config.pluginmanager.getplugin("capturemanager")
