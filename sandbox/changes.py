@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Routed:
-    """From ``at`` on, a Service led to exactly ``routes``: (address, port) of each ready endpoint."""
+    """From ``at`` on, a Service led to exactly ``routes``: (address, port) of each endpoint that was asked for."""
 
     at: int
     routes: frozenset[Route]
@@ -57,8 +57,11 @@ class Changes:
         """Return the events of one Service."""
         return [change for change in self.services if change.name == name]
 
-    def routed(self, service: str) -> list[Routed]:
-        """Return where a Service led, over all its slices, after each event that changed that."""
+    def routed(self, service: str, *, ready: bool = True) -> list[Routed]:
+        """Return where a Service led, over all its slices, after each event that changed that.
+
+        To its ready endpoints; with ``ready`` False to any, as those of a Pod that is being deleted.
+        """
         history: list[Routed] = []
         standing: dict[str, Object] = {}
         for change in self.slices:
@@ -68,14 +71,14 @@ class Changes:
                 standing.pop(change.name, None)
             else:
                 standing[change.name] = change.object
-            now = frozenset(routes(standing.values()))
+            now = frozenset(routes(standing.values(), ready=ready))
             if not history or history[-1].routes != now:
                 history.append(Routed(change.at, now))
         return history
 
-    def leads_to(self, service: str) -> frozenset[Route]:
-        """Return where a Service leads as of the last event."""
-        history = self.routed(service)
+    def leads_to(self, service: str, *, ready: bool = True) -> frozenset[Route]:
+        """Return where a Service leads as of the last event; ``ready`` as for `routed`."""
+        history = self.routed(service, ready=ready)
         return history[-1].routes if history else frozenset()
 
     async def until(self, holds: Callable[[Changes], bool], within: float = DEFAULT_SECONDS) -> None:
@@ -93,10 +96,12 @@ class Changes:
             last = [(change.type, change.object) for change in (*self.services[-1:], *self.slices[-1:])]
             raise TimeoutError(f"not seen within {within:g} s; last: {last}"[:2000]) from None
 
-    async def until_routed(self, service: str, wanted: set[Route], within: float = DEFAULT_SECONDS) -> int:
-        """Wait until a Service leads to exactly ``wanted``; return since when."""
-        await self.until(lambda seen: seen.leads_to(service) == wanted, within)
-        history = self.routed(service)
+    async def until_routed(
+        self, service: str, wanted: set[Route], within: float = DEFAULT_SECONDS, *, ready: bool = True
+    ) -> int:
+        """Wait until a Service leads to exactly ``wanted``; return since when. ``ready`` as for `routed`."""
+        await self.until(lambda seen: seen.leads_to(service, ready=ready) == wanted, within)
+        history = self.routed(service, ready=ready)
         return history[-1].at if history else 0
 
     def check(self) -> None:

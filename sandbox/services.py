@@ -63,13 +63,17 @@ async def get_slices(api: ApiClient, namespace: str, service: str) -> list[Objec
     return items
 
 
-def routes(slices: Iterable[Object]) -> set[tuple[str, int]]:
-    """Return the (address, port) pairs to which these slices route: endpoints that are ready."""
+def routes(slices: Iterable[Object], *, ready: bool = True) -> set[tuple[str, int]]:
+    """Return the (address, port) pairs to which these slices route: endpoints that are ready, or all with ``ready`` False.
+
+    Of a Service none of whose endpoints is ready kube-proxy serves those that terminate but still serve.
+    """
     return {
         (address, port["port"])
         for item in slices
         for endpoint in item.get("endpoints") or []
-        if endpoint.get("conditions", {}).get("ready") is not False  # discovery/v1: absent counts as ready
+        # discovery/v1: absent counts as ready
+        if not ready or endpoint.get("conditions", {}).get("ready") is not False
         for address in endpoint["addresses"]
         for port in item.get("ports") or []
     }

@@ -58,7 +58,7 @@ class Stage:
 def parse(text: str, arguments: Mapping[str, str]) -> list[Stage]:
     """Return the stages of a Dockerfile; ``arguments`` win over the ARGs that it declares before its first FROM.
 
-    Raises `DockerfileError` for an instruction that is not `KNOWN`.
+    Raises `DockerfileError` for an instruction that is not `KNOWN` or stands where it is not understood.
     """
     values: dict[str, str] = {}
     stages: list[Stage] = []
@@ -66,6 +66,10 @@ def parse(text: str, arguments: Mapping[str, str]) -> list[Stage]:
         if instruction.word not in KNOWN:
             raise DockerfileError(f"{instruction.word}: only {', '.join(KNOWN)} are understood here")
         if instruction.word == "ARG":
+            if stages:
+                raise DockerfileError(
+                    f"ARG {instruction.rest} stands after the first FROM: expected before it"
+                )
             name, _, default = instruction.rest.partition("=")
             values[name] = arguments.get(name, default)
         elif instruction.word == "FROM":

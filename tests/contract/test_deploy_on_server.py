@@ -76,15 +76,17 @@ async def test_pod_passes_the_restricted_level(control_plane: ControlPlane, vari
     assert (await tried(api, namespace, pod)).status == 403
 
 
-async def test_hostnetwork_is_all_that_the_restricted_level_refuses(control_plane: ControlPlane) -> None:
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+async def test_hostnetwork_is_all_that_the_levels_refuse(control_plane: ControlPlane, level: str) -> None:
     api = control_plane.admin
-    namespace = await namespace_with(api, {LEVEL: "restricted"})
+    namespace = await namespace_with(api, {LEVEL: level})
     pod = as_spark_makes_it(rendered(control_plane, "hostnetwork"))
     refused = await tried(api, namespace, pod)
     assert refused.status == 403
+    _, _, violated = refused.body["message"].partition(f' violates PodSecurity "{level}:latest": ')
     # the host port is the one that Spark declares
-    assert refused.body["message"].endswith(
-        ': host namespaces (hostNetwork=true), hostPort (container "spark-kubernetes-driver" uses hostPort 4040)'
+    assert violated == (
+        'host namespaces (hostNetwork=true), hostPort (container "spark-kubernetes-driver" uses hostPort 4040)'
     )
     del pod["spec"]["hostNetwork"]
     assert (await tried(api, namespace, pod)).status == 201

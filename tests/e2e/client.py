@@ -21,9 +21,10 @@ SHOWN_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: when it began (CLOCK_MONOTONIC, ns), and its page or None where it got none."""
+    """One request: when it began and had ended (CLOCK_MONOTONIC, ns), and its page or None where it got none."""
 
     at: int
+    ended: int
     page: Page | None
 
 
@@ -56,7 +57,7 @@ async def asking(cluster: Cluster, host: str, port: int, path: str, answers: Ans
             at, page = time.monotonic_ns(), None
             with contextlib.suppress(OSError, http.client.HTTPException):
                 page = await cluster.fetch(host, port, path, seconds=ANSWER_SECONDS)
-            answers.add(Asked(at, page))
+            answers.add(Asked(at, time.monotonic_ns(), page))
             await asyncio.sleep(PAUSE_SECONDS)
 
     task = asyncio.create_task(loop())

@@ -17,19 +17,19 @@ from sandbox.node.needs import MissingError, check
 from tests.e2e.admitted import Admitted, live_admitted
 from tests.e2e.apache import CASES as APACHE_CASES
 from tests.e2e.apache import live_apache
-from tests.e2e.cut_short import Deleted, Restarted, live_deleted, live_restarted
+from tests.e2e.cut_short import Restarted, live_restarted
+from tests.e2e.deletion import Deleted, live_deleted
 from tests.e2e.harm import (
     BROKEN_AGENTS,
     BROKEN_JOBS,
     Beside,
     Harmed,
-    Lost,
     live_beside,
     live_harmed,
-    live_lost,
 )
 from tests.e2e.kubeflow import Kubeflow, live_kubeflow
 from tests.e2e.lives import Alone, Slow, Whole, Worked, live_alone, live_slow, live_whole, live_worked
+from tests.e2e.lost import Killed, Lost, live_killed, live_lost
 from tests.e2e.notebook import Notebook, live_notebook
 from tests.e2e.operated import Operated
 from tests.e2e.pair import Pair, live_pair
@@ -65,6 +65,7 @@ LIVES: Mapping[Key, Life] = {
     **{("apache", case): partial(live_apache, case=case) for case in APACHE_CASES},
     ("worked", ""): live_worked,
     ("deleted", ""): live_deleted,
+    ("killed", ""): live_killed,
     ("alone", ""): live_alone,
 }
 
@@ -116,6 +117,8 @@ def outcomes(request: pytest.FixtureRequest, cluster: Cluster) -> Outcomes:
     needed = {
         (name, getattr(getattr(item, "callspec", None), "params", {}).get(name, ""))
         for item in request.session.items
+        # others have fixtures of the same names
+        if HERE in item.path.parents
         for name in getattr(item, "fixturenames", ())
     }
     capture = request.config.pluginmanager.getplugin("capturemanager")
@@ -169,6 +172,7 @@ restarted = _recorded(Restarted)
 worked = _recorded(Worked)
 slow = _recorded(Slow)
 lost = _recorded(Lost)
+killed = _recorded(Killed)
 admitted = _recorded(Admitted)
 broken_job = _recorded(Beside, *(case.name for case in BROKEN_JOBS))
 broken_agent = _recorded(Harmed, *(case.name for case in BROKEN_AGENTS))

@@ -1,119 +1,39 @@
-"""Lives that are cut short: a driver Pod that is deleted, an agent that is killed."""
+"""A life in which the agent is killed and started again, and what other such lives need."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sandbox.apiclient import Object
-from sandbox.capture import Connection, capture
 from sandbox.changes import Change, Changes, Route, Routed
 from sandbox.node.cluster import Cluster
-from sandbox.node.containers import container_status, is_running, main_process, terminated
+from sandbox.node.containers import container_status, is_running, main_process
 from sandbox.node.templates import AGENT_CONTAINER
 from sandbox.page import Page
 from sandbox.pods import DRIVER_CONTAINER
-from sandbox.spark.portwatch import watch_ports
-from tests.e2e.client import Answers, Asked, asking
-from tests.e2e.lives import EXPOSED, HOOK_FILE, STEPS, closing, end, epoch, stopping
+from sandbox.services import services
+from tests.e2e.lives import HOOK_FILE, STEPS, end, stopping
 from tests.e2e.scene import Ending, Plan, Scene, played
 
 # the only key of a parked Service's selector
 PARKED = "spark-ui-agent/parked"
-
-
-@dataclass(frozen=True)
-class Deleted:
-    """A driver Pod that was deleted while its UI was asked for in a loop.
-
-    ``parked`` is when the Service was, ``synced`` when kube-proxy had rules that know. ``reached`` are the connections
-    to the UI's port that left the node for the Pod. ``left`` is what was left of the grace period (seconds) when the Pod
-    was gone.
-    """
-
-    deleted: int
-    parked: int
-    closed: int
-    synced: int
-    asked: Sequence[Asked]
-    reached: Sequence[Connection]
-    driver: Object
-    agent: Object
-    left: float
-
-
-async def live_deleted(cluster: Cluster) -> Deleted:
-    """Publish, then ``kubectl delete pod``."""
-    async with played(cluster, Plan("deleted", ["context", "result", "await:never"], "native")) as scene:
-        address = await scene.running()
-        port = await scene.routed(address)
-        host = (await scene.kept())["spec"]["clusterIP"]
-        await cluster.first_page(host, EXPOSED)
-        await scene.driver.until_step("result")
-        answers = Answers()
-        with cluster.pod_network(address) as network:
-            async with (
-                watch_ports(network) as ports,
-                capture(cluster.network) as captured,
-                asking(cluster, host, EXPOSED, "/jobs/", answers),
-            ):
-                ending = asyncio.create_task(scene.driver.until_pod(_all_ended))
-                deleted = time.monotonic_ns()
-                where = f"--namespace={scene.namespace}"
-                await cluster.run_kubectl("delete", "pod", where, scene.driver.pod, "--wait=false")
-                closed = await closing(ports, port)
-                parked = await _parked_since(scene, deleted)
-                synced = await cluster.proxy_synced(parked / 1e9 + epoch()) - epoch()
-                last = await ending
-                await scene.until_gone()
-                gone = time.time()
-                # a request that met the Pod's end may be stuck for a while
-                await answers.until(lambda one: one.at > synced * 1e9)
-                reached = captured.connections()
-        return Deleted(
-            deleted=deleted,
-            parked=parked,
-            closed=closed,
-            synced=int(synced * 1e9),
-            asked=answers.asked,
-            reached=[one for one in reached if (one.destination, one.port) == (address, port)],
-            driver=terminated(last, DRIVER_CONTAINER),
-            agent=terminated(last, AGENT_CONTAINER),
-            left=datetime.fromisoformat(last["metadata"]["deletionTimestamp"]).timestamp() - gone,
-        )
-
-
-async def _parked_since(scene: Scene, since: int) -> int:
-    """Wait until the agent has parked the Service; return when.
-
-    Its slice does not tell: a Pod that is being deleted is not ready there, and kube-proxy still serves it where no
-    other is.
-    """
-
-    def parked(seen: Changes) -> list[int]:
-        changes = seen.of_service(scene.service)
-        return [one.at for one in changes if one.at > since and PARKED in one.object["spec"]["selector"]]
-
-    await scene.seen.until(lambda seen: bool(parked(seen)))
-    return parked(scene.seen)[0]
-
-
-def _all_ended(pod: Object) -> bool:
-    return bool(terminated(pod, DRIVER_CONTAINER) and terminated(pod, AGENT_CONTAINER))
+# an address that nobody has (RFC 5737)
+BALANCER = "192.0.2.40"
 
 
 @dataclass(frozen=True)
 class Restarted:
-    """A job whose agent was killed by SIGKILL. ``services`` are the Service's events, the last but one before its end.
+    """A job whose agent was killed by SIGKILL (at ``killed``) when its Service had got a load balancer's address.
 
-    ``hooks`` are the hook's file before and after, ``pages`` come from the node's port.
+    ``services`` are the Service's events from then on to the close of the UI. ``hooks`` are the hook's file before and
+    after, ``pages`` come from the node's port.
     """
 
+    killed: int
     restarts: int
     hooks: tuple[str, str]
     log: Sequence[str]
@@ -127,16 +47,18 @@ class Restarted:
 
 
 async def live_restarted(cluster: Cluster) -> Restarted:
-    """Publish on a node port, kill the agent, then stop the context."""
-    async with played(cluster, Plan("restarted", STEPS, "overlays/node-port")) as scene:
+    """Publish on a load balancer, kill the agent, then stop the context."""
+    async with played(cluster, Plan("restarted", STEPS, "overlays/load-balancer")) as scene:
         address = await scene.running()
         port = await scene.routed(address)
         kept = await scene.kept()
         node_port, epoch = kept["spec"]["ports"][0]["nodePort"], _epoch_of(kept)
         await scene.driver.until_step("result")
-        hook = await _hook(scene)
+        hook = await hook_of(scene)
+        balanced = await _balanced(scene)
         before = await cluster.first_page(cluster.network.address, node_port, "/jobs/")
 
+        killed = time.monotonic_ns()
         await kill_agent(scene)
         await until_restarted(scene, 1)
         # the first write of a new life, which makes whatever the former one had under way fail
@@ -144,13 +66,14 @@ async def live_restarted(cluster: Cluster) -> Restarted:
         # a Pod is not ready while one of its sidecars is started again: the slice lost its address for that time
         await scene.routed(address)
         after = await cluster.first_page(cluster.network.address, node_port, "/jobs/")
-        hook_after = await _hook(scene)
+        hook_after = await hook_of(scene)
         parked, closed = await stopping(scene, address, port)
         log = await scene.agent_log()
-        services = scene.seen.of_service(scene.service)
+        kept_since = [one for one in scene.seen.of_service(scene.service) if one.at >= balanced]
         await end(scene)
         pod = await scene.driver.until("Succeeded", "Failed")
         return Restarted(
+            killed=killed,
             restarts=container_status(pod, AGENT_CONTAINER)["restartCount"],
             hooks=(hook, hook_after),
             log=log,
@@ -159,12 +82,27 @@ async def live_restarted(cluster: Cluster) -> Restarted:
             parked=parked,
             closed=closed,
             routed=scene.seen.routed(scene.service),
-            services=services,
+            services=kept_since,
             ending=await scene.ended(),
         )
 
 
-async def _hook(scene: Scene) -> str:
+async def _balanced(scene: Scene) -> int:
+    """Give the Service its address as a cloud's controller does, by its status; return when the watch told it."""
+    status = {"status": {"loadBalancer": {"ingress": [{"ip": BALANCER}]}}}
+    path = f"{services(scene.namespace, scene.service)}/status"
+    (await scene.cluster.admin.request("PATCH", path, status)).ok()
+
+    def told(seen: Changes) -> list[int]:
+        changes = seen.of_service(scene.service)
+        return [one.at for one in changes if one.object["status"]["loadBalancer"].get("ingress")]
+
+    await scene.seen.until(lambda seen: bool(told(seen)))
+    return told(scene.seen)[0]
+
+
+async def hook_of(scene: Scene) -> str:
+    """Return the hook's file as the driver sees it."""
     return await scene.cluster.execute(
         scene.namespace, scene.driver.pod, DRIVER_CONTAINER, ["cat", HOOK_FILE]
     )

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sandbox.apiclient import Object
 from sandbox.image.images import AGENT
-from sandbox.node.cluster import Cluster, KubectlError
-from sandbox.node.containers import container_status, finished_at, terminated
+from sandbox.node.cluster import Cluster
+from sandbox.node.containers import finished_at, terminated
 from sandbox.node.templates import AGENT_CONTAINER, agent_container, set_variable
 from sandbox.pods import DRIVER_CONTAINER
-from tests.e2e.cut_short import kill_agent, until_restarted
-from tests.e2e.scene import Adjust, Ending, Plan, Scene, played
+from tests.e2e.scene import Adjust, Ending, Plan, played
 
 JOB = ("context", "result", "stop")
 PREFIX = "SPARK_UI_AGENT_"
-BACK_OFF = "CrashLoopBackOff"
-# More than the agent may have, taken by processes each smaller than the agent, which the kernel therefore ends first.
-# Written to, so that it is really taken.
-HOARD = """
-import os, time
-for _ in range(16):
-    if os.fork() == 0:
-        taken = os.urandom(12 << 20)
-        time.sleep(60)
-time.sleep(60)
-"""
 
 
 @dataclass(frozen=True)
@@ -104,44 +91,6 @@ async def live_beside(cluster: Cluster, case: Case) -> Beside:
         return Beside(harmed, await scene.ended())
 
 
-@dataclass(frozen=True)
-class Lost:
-    """A job whose agent the kernel ended for its memory, and whose kubelet then would not start it again in time.
-
-    ``reasons`` are how the kubelet told the ends of the agent's lives.
-    """
-
-    reasons: Sequence[str]
-    waiting: str
-    ending: Ending
-
-
-async def live_lost(cluster: Cluster) -> Lost:
-    """Let the agent be ended twice, and the context stop meanwhile."""
-    steps = ["context", "result", "await:stop", "stop"]
-    async with played(cluster, Plan("lost", steps, "native")) as scene:
-        await scene.routed(await scene.running())
-        await scene.driver.until_step("result")
-        await _exhaust(scene)
-        reasons = [_last_end(await until_restarted(scene, 1))]
-        await kill_agent(scene)
-        pod = await scene.driver.until_pod(lambda pod: _waiting_for(pod) == BACK_OFF)
-        reasons.append(_last_end(pod))
-        await scene.driver.steer("stop")
-        return Lost(reasons, _waiting_for(pod), await scene.ended())
-
-
-async def _exhaust(scene: Scene) -> None:
-    """Take all the memory that the agent's container may have, so that the kernel ends the agent."""
-    # the command ends with the container
-    with contextlib.suppress(KubectlError):
-        argv = ["python3", "-c", HOARD]
-        await scene.cluster.execute(scene.namespace, scene.driver.pod, AGENT_CONTAINER, argv)
-
-
-def _last_end(pod: Object) -> str:
-    return str(container_status(pod, AGENT_CONTAINER)["lastState"]["terminated"]["reason"])
-
-
-def _waiting_for(pod: Object) -> str:
-    return str(container_status(pod, AGENT_CONTAINER).get("state", {}).get("waiting", {}).get("reason", ""))
+def outcome(ending: Ending) -> tuple[str, int, str, str]:
+    """Return what counts of how a job ended: phase, exit code, reason, and what it computed."""
+    return ending.phase, ending.exit_code, ending.reason, ending.steps.get("result", "")

@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.changes import Routed, recording
 from sandbox.node.cluster import Cluster
 from sandbox.node.submit import create_spark_namespace
-from sandbox.page import Page
 from sandbox.spark.portwatch import watch_ports
 from sandbox.spark.trace import Listener
 from tests.e2e.client import Answers, Asked, asking
+from tests.e2e.pages import applications, strays
 from tests.e2e.scene import ROUTED_SECONDS, Ending, Plan, Scene, played_in
 
 APPLICATIONS = "/api/v1/applications"
@@ -27,9 +27,13 @@ _NODE_NETWORK = asyncio.Lock()
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: its name, which is its application's, where its Service led, what a client got from it."""
+    """One of the two: its name, which is its application's, its UIs, where its Service led, what a client got from it.
+
+    ``uis`` are the sockets of its contexts' UIs, in order.
+    """
 
     name: str
+    uis: Sequence[Listener]
     routed: Sequence[Routed]
     asked: Sequence[Asked]
     ending: Ending
@@ -40,7 +44,11 @@ class Side:
 
     def shown(self) -> set[str]:
         """Return the names of the applications that the client was shown."""
-        return {name for one in self.asked if one.page is not None for name in _applications(one.page)}
+        return {name for one in self.asked if one.page is not None for name in applications(one.page)}
+
+    def strays(self) -> list[Asked]:
+        """Return the requests that were answered by something else than a UI of its own."""
+        return strays(self.asked, self.name, self.uis)
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,11 @@ class Pair:
 
     first: Side
     second: Side
+
+    @property
+    def moved(self) -> int:
+        """When the second's next context had the port that the first had had."""
+        return self.second.uis[-1].seen_at
 
 
 async def live_pair(cluster: Cluster) -> Pair:
@@ -94,23 +107,22 @@ async def _live_pair(cluster: Cluster) -> Pair:
         for scene in (first, second):
             await scene.driver.steer("end")
         endings = [await first.ended(), await second.ended()]
+        # each is followed by its agent's guard, which answers nobody
+        of_first, _, of_next = _listeners(ports.listeners, 4040)[:3]
+        of_second = _listeners(ports.listeners, 4041)[0]
         return Pair(
-            Side("left", seen.routed(first.service), asked_first.asked, endings[0]),
-            Side("right", seen.routed(second.service), asked_second.asked, endings[1]),
+            Side("left", [of_first], seen.routed(first.service), asked_first.asked, endings[0]),
+            Side("right", [of_second, of_next], seen.routed(second.service), asked_second.asked, endings[1]),
         )
 
 
+def _listeners(seen: Mapping[str, Listener], port: int) -> list[Listener]:
+    """Return all that have listened at a port, in order."""
+    return sorted((one for one in seen.values() if one.socket.port == port), key=lambda one: one.seen_at)
+
+
 def _lists(asked: Asked) -> bool:
-    return asked.page is not None and bool(_applications(asked.page))
-
-
-def _applications(page: Page) -> list[str]:
-    """Return the names of the applications that a page lists; a UI that starts up lists none."""
-    try:
-        listed = page.json()
-    except ValueError:
-        return []
-    return [str(one["name"]) for one in listed] if isinstance(listed, list) else []
+    return asked.page is not None and bool(applications(asked.page))
 
 
 def _plan(name: str, number: int, steps: Sequence[str]) -> Plan:
@@ -153,5 +165,5 @@ async def _asked_from_the_start(cluster: Cluster, scene: Scene) -> AsyncIterator
 
 def _is_free(listeners: dict[str, Listener]) -> bool | None:
     """True when 4040 has been the first one's UI, then its agent's guard, and is nobody's now; else None."""
-    ends = [one.closed_at for one in listeners.values() if one.socket.port == 4040]
+    ends = [one.closed_at for one in _listeners(listeners, 4040)]
     return True if len(ends) > 1 and None not in ends else None

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.harm import Beside, Harmed, Lost
+from tests.e2e.harm import Beside, Harmed, outcome
 from tests.e2e.lives import Alone
-from tests.e2e.scene import Ending
 
 # what the agent says of what is wrong with it
 COMPLAINTS = {"settings": "SPARK_UI_AGENT_EXPOSE", "rights": "403", "server": "Cannot connect"}
-
-
 # how long the Pod may go on for its sake, in seconds; the time for an API server that is away is bounded, and small
 # where nothing was ever published
 LINGERS = {"settings": 3, "rights": 3, "server": 6}
 
 
-def _outcome(ending: Ending) -> tuple[str, int, str, str]:
-    return ending.phase, ending.exit_code, ending.reason, ending.steps.get("result", "")
-
-
 def test_a_job_that_breaks_breaks_as_without_the_agent(broken_job: Beside) -> None:
     assert broken_job.alone.phase == "Failed"
-    assert _outcome(broken_job.harmed.ending) == _outcome(broken_job.alone)
+    assert outcome(broken_job.harmed.ending) == outcome(broken_job.alone)
 
 
 def test_each_job_broke_as_it_should(broken_job: Beside, request: pytest.FixtureRequest) -> None:
@@ -33,7 +26,7 @@ def test_each_job_broke_as_it_should(broken_job: Beside, request: pytest.Fixture
 
 
 def test_an_agent_that_cannot_work_changes_nothing(broken_agent: Harmed, alone: Alone) -> None:
-    assert _outcome(broken_agent.ending) == _outcome(alone.ending)
+    assert outcome(broken_agent.ending) == outcome(alone.ending)
     assert broken_agent.agent_status == 0, "it ended by itself, within the Pod's grace period"
 
 
@@ -44,11 +37,3 @@ def test_the_agent_says_what_is_wrong(broken_agent: Harmed, request: pytest.Fixt
 
 def test_the_pod_ends_soon_all_the_same(broken_agent: Harmed, request: pytest.FixtureRequest) -> None:
     assert 0 <= broken_agent.lingered <= LINGERS[request.node.callspec.params["broken_agent"]]
-
-
-def test_an_agent_that_is_ended_for_its_memory_and_then_held_back_changes_nothing(
-    lost: Lost, alone: Alone
-) -> None:
-    assert lost.reasons == ["OOMKilled", "Error"]
-    assert lost.waiting == "CrashLoopBackOff"
-    assert _outcome(lost.ending) == _outcome(alone.ending)

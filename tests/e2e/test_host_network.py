@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.e2e.pages import applications
 from tests.e2e.pair import Pair
 
 
@@ -13,6 +14,16 @@ def test_each_service_led_to_its_own_port(pair: Pair) -> None:
 def test_a_client_of_both_never_gets_the_others_page(pair: Pair) -> None:
     assert pair.first.shown() == {pair.first.name}
     assert pair.second.shown() == {pair.second.name}
+    assert [pair.first.strays(), pair.second.strays()] == [[], []]
+
+
+def test_a_client_of_the_first_gets_no_page_once_the_second_has_its_port(pair: Pair) -> None:
+    assert [one for one in pair.first.asked if one.ended > pair.moved and one.page is not None] == []
+    # when a UI that starts up would have answered it
+    listed = next(
+        one.ended for one in pair.second.asked if one.at > pair.moved and one.page and applications(one.page)
+    )
+    assert any(pair.moved < one.at < listed for one in pair.first.asked)
 
 
 def test_the_client_asked_throughout(pair: Pair) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.cut_short import Restarted
+from tests.e2e.cut_short import BALANCER, Restarted
 
 
 def test_the_agent_was_restarted_and_the_job_was_not_touched(restarted: Restarted) -> None:
@@ -19,11 +19,15 @@ def test_the_hook_is_the_same_and_works(restarted: Restarted) -> None:
 
 
 def test_the_service_and_its_addresses_stay(restarted: Restarted) -> None:
-    assert {change.type for change in restarted.services} == {"ADDED", "MODIFIED"}
+    assert {change.type for change in restarted.services} == {"MODIFIED"}
+    assert restarted.services[0].at < restarted.killed < restarted.services[-1].at
     kept = [change.object for change in restarted.services]
-    for path in (("metadata", "uid"), ("spec", "clusterIP")):
+    for path in (("metadata", "uid"), ("spec", "type"), ("spec", "clusterIP")):
         assert len({one[path[0]][path[1]] for one in kept}) == 1
+    assert kept[0]["spec"]["type"] == "LoadBalancer"
     assert len({one["spec"]["ports"][0]["nodePort"] for one in kept}) == 1
+    given = [[one["ip"] for one in each["status"]["loadBalancer"]["ingress"]] for each in kept]
+    assert given == [[BALANCER]] * len(kept)
 
 
 def test_the_same_page_is_behind_the_node_port_again(restarted: Restarted) -> None:

@@ -18,8 +18,10 @@ from sandbox.objects import (
     create_node,
     create_pod,
     create_service,
+    delete_pod,
     service_account_with_role,
     services,
+    set_pod_status,
 )
 from sandbox.standin import StandIn
 
@@ -41,10 +43,15 @@ async def _tell(api: ApiClient, namespace: str) -> None:
         emptied_at = await seen.until_routed("ui", set())
         (await api.request("DELETE", services(namespace, "ui"))).ok()
         await seen.until(lambda seen: seen.of_service("ui")[-1].type == "DELETED")
+        assert seen.leads_to("other") == {(IP, 4042)}
+        await set_pod_status(api, namespace, "driver", ready=False)
+        await seen.until_routed("other", set())
+        assert seen.leads_to("other", ready=False) == {(IP, 4042)}
+        await delete_pod(api, namespace, "driver")
+        await seen.until_routed("other", set(), ready=False)
     leads = [step.routes for step in seen.routed("ui")]
     assert leads[-2:] == [{(IP, 4041)}, set()]
     assert all(step <= {(IP, 4041)} for step in leads)
-    assert seen.leads_to("other") == {(IP, 4042)}
     assert seen.leads_to("nothing") == set()
     instants = [began, *(change.at for change in seen.of_service("ui")), time.monotonic_ns()]
     assert instants == sorted(instants)
