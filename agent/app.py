@@ -14,9 +14,9 @@ from contextlib import suppress
 from . import __version__, times
 from .act.guard import Guard
 from .act.kube import Kube
-from .act.proofs import had_a_ui, recall, remember
+from .act.proofs import recall, remember
 from .act.reconciler import Reconciler
-from .act.volume import Installed
+from .act.volume import Installed, had_a_ui
 from .decide.desired import fold, guarded, initial, withdrawn
 from .decide.lifecycle import finished, over, patience
 from .decide.status import status
@@ -123,7 +123,12 @@ class App:
         self._published = reconciler.touched
         self._events = Events(settings, kube.create_event, log)
         self._announcer = Announcer(log, metrics, [self._events.tell])
-        handlers = {"status": self._on_status, "discover": self._on_discover, "drain": self._on_drain}
+        handlers = {
+            "status": self._on_status,
+            "discover": self._on_discover,
+            "settled": self._on_settled,
+            "drain": self._on_drain,
+        }
         self._control = Control(settings.control_socket, handlers, log)
 
         self._parts: dict[str, Part] = {
@@ -326,6 +331,11 @@ class App:
     async def _on_discover(self, _request: Mapping[str, object]) -> Mapping[str, object]:
         return listing(self._world, self._settings, self._ours())
 
+    async def _on_settled(self, _request: Mapping[str, object]) -> Mapping[str, object]:
+        """Whether the Service has been made what this life of the agent wants it to be; waits for that a while."""
+        deadline = asyncio.get_running_loop().time() + times.SETTLED
+        return {"settled": self._problem is not None or await self.until(_settled, deadline)}
+
     async def _on_drain(self, request: Mapping[str, object]) -> Mapping[str, object]:
         timeout = request.get("timeout", times.DRAIN_DEFAULT)
         if not isinstance(timeout, int | float):
@@ -337,6 +347,10 @@ class App:
         # With wrong settings nothing was written, so nothing leads here by us.
         gone = self._problem is not None or await self.until(_gone, deadline)
         return {"gone": gone, **document(self.status(), self._announcer.since)}
+
+
+def _settled(world: World) -> bool:
+    return world.observed is not None and world.observed.generation >= world.intent.generation
 
 
 def _gone(world: World) -> bool:

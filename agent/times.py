@@ -69,4 +69,6 @@ DISCOVER = 30.0  # `discover` alone may ask a few possible UIs, one after the ot
 WAIT_DEFAULT = 300.0  # `wait`: a driver's start with its image pulled takes a minute or two
 WAIT_POLL = 0.2  # between two looks of `wait`
 EVENT = 5.0  # one Event; nothing waits for it
+SETTLED = 5.0  # a restarted agent's Pod is not Ready before the Service is right: 0.3 s, unless the API server is away
+SETTLED_POLL = 0.05  # until its socket is there, 0.2 s after its start
 INSTALL = 60.0  # `install-hook` takes 0.1 s of CPU: 20 s beside a starting agent under a limit of 10m

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..model import Answered, Fact, HookBound, Listener, Scheme, Taken, Ui, Verdict
 from .files import read, write
+from .volume import PROOF_FILE
 
-PROOF_FILE = "proof.json"
 MOST_READ = 1 << 20  # bytes; a UI takes some 60
 
 
@@ -25,11 +25,6 @@ def remember(directory: Path, proven: Collection[Ui]) -> None:
     ]
     with suppress(OSError):
         write(directory / PROOF_FILE, json.dumps(rows).encode(), 0o600)
-
-
-def had_a_ui(directory: Path) -> bool:
-    """True when a former life of this agent has proven a UI, and so may have published it."""
-    return (directory / PROOF_FILE).exists()
 
 
 def recall(directory: Path, listeners: Collection[Listener]) -> list[Fact]:

@@ -30,6 +30,7 @@ from .files import read, write
 from .hookkey import KEY_FILE, key
 
 READABLE = 0o644  # for the driver, whose uid may be another; the volume itself is what keeps others out
+PROOF_FILE = "proof.json"  # see `proofs`
 MOST_READ = 1 << 20  # bytes of a user's file that are understood; a ConfigMap holds no more
 MOST_COPIED = 8 << 20  # bytes that are copied: the volume is memory
 MOST_BESIDE = 8  # files that it takes in
@@ -77,6 +78,11 @@ def install(settings: Settings) -> Installed:
             f"the hook's files can't be written: {error}; "
             f"mount a volume at {settings.dir} (SPARK_UI_AGENT_DIR) that this user may write"
         )
+
+
+def had_a_ui(directory: Path) -> bool:
+    """True when a former life of this agent has proven a UI, and so may have published it."""
+    return (directory / PROOF_FILE).exists()
 
 
 def _install(settings: Settings) -> Installed:

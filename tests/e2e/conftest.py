@@ -29,7 +29,7 @@ from tests.e2e.harm import (
 )
 from tests.e2e.kubeflow import Kubeflow, live_kubeflow
 from tests.e2e.lives import Alone, Slow, Whole, Worked, live_alone, live_slow, live_whole, live_worked
-from tests.e2e.lost import Killed, Lost, live_killed, live_lost
+from tests.e2e.lost import Killed, Lost, Returned, live_killed, live_lost, live_returned
 from tests.e2e.notebook import Notebook, live_notebook
 from tests.e2e.operated import Operated
 from tests.e2e.pair import Pair, live_pair
@@ -55,6 +55,7 @@ def _variant(variant: str) -> Life:
 LIVES: Mapping[Key, Life] = {
     ("slow", ""): live_slow,
     ("lost", ""): live_lost,
+    ("returned", ""): live_returned,
     ("notebook", ""): live_notebook,
     ("restarted", ""): live_restarted,
     ("admitted", ""): live_admitted,
@@ -173,6 +174,7 @@ worked = _recorded(Worked)
 slow = _recorded(Slow)
 lost = _recorded(Lost)
 killed = _recorded(Killed)
+returned = _recorded(Returned)
 admitted = _recorded(Admitted)
 broken_job = _recorded(Beside, *(case.name for case in BROKEN_JOBS))
 broken_agent = _recorded(Harmed, *(case.name for case in BROKEN_AGENTS))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sandbox.apiclient import Object
 from sandbox.capture import Connection, capture
-from sandbox.changes import Route, Routed
+from sandbox.changes import Change, Route, Routed
 from sandbox.node.cluster import Cluster, KubectlError
 from sandbox.node.containers import container_status, terminated
 from sandbox.node.templates import AGENT_CONTAINER
@@ -84,6 +84,53 @@ async def live_lost(cluster: Cluster) -> Lost:
 
 
 @dataclass(frozen=True)
+class Returned:
+    """A job whose context stopped while kubelet held the agent back, and which went on until the agent was there again.
+
+    ``route``, ``routed`` and ``stopping`` are as for `Lost`; ``ready`` is when the Pod was Ready again.
+    """
+
+    route: Route
+    routed: Sequence[Routed]
+    stopping: int
+    ready: int
+    services: Sequence[Change]
+    ending: Ending
+
+
+async def live_returned(cluster: Cluster) -> Returned:
+    """Kill the agent twice, stop the context meanwhile, and wait for its third life."""
+    async with played(cluster, Plan("returned", STEPS, "native")) as scene:
+        address = await scene.running()
+        port = await scene.routed(address)
+        await scene.driver.until_step("result")
+        await kill_agent(scene)
+        await until_restarted(scene, 1)
+        await scene.routed(address)
+        await kill_agent(scene)
+        await scene.driver.until_pod(lambda pod: _waiting_for(pod) == BACK_OFF)
+        await scene.seen.until_routed(scene.service, set())
+        stopping = time.monotonic_ns()
+        await scene.driver.steer("stop")
+        await scene.driver.until_step("stop")
+        await until_restarted(scene, 2)
+        await scene.driver.until_pod(_is_ready)
+        ready = time.monotonic_ns()
+        # what the controller makes of a Pod that is Ready again is written before what it makes of the end
+        await scene.driver.steer("end")
+        ending = await scene.ended()
+        await scene.seen.until(lambda seen: seen.of_service(scene.service)[-1].type == "DELETED")
+        return Returned(
+            route=(address, port),
+            routed=scene.seen.routed(scene.service),
+            stopping=stopping,
+            ready=ready,
+            services=scene.seen.of_service(scene.service),
+            ending=ending,
+        )
+
+
+@dataclass(frozen=True)
 class Killed:
     """A job beside an ordinary second container that was killed by SIGKILL.
 
@@ -118,6 +165,11 @@ async def live_killed(cluster: Cluster) -> Killed:
             restarts=container_status(pod, AGENT_CONTAINER)["restartCount"],
             ending=await scene.ended(),
         )
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _hook_port(hook: str) -> int:

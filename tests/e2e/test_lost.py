@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.e2e.harm import outcome
 from tests.e2e.lives import Alone
-from tests.e2e.lost import Killed, Lost
+from tests.e2e.lost import Killed, Lost, Returned
 
 SIGKILL_STATUS = 137
 
@@ -27,6 +27,19 @@ def test_the_service_leads_to_nothing_while_the_agent_is_held_back(lost: Lost) -
 def test_stop_is_not_held_by_an_agent_that_is_held_back(lost: Lost) -> None:
     assert lost.posts
     assert [post.accepted for post in lost.posts] == [False] * len(lost.posts)
+
+
+def test_an_agent_that_is_back_after_the_ui_has_closed_parks_before_the_pod_is_ready(
+    returned: Returned, alone: Alone
+) -> None:
+    """A Pod that is Ready again gets its endpoints back: by then the Service has to lead to nothing."""
+    assert {route for step in returned.routed for route in step.routes} == {returned.route}
+    assert returned.routed[-1].routes == set()
+    assert returned.routed[-1].at < returned.stopping
+    parked = next(one for one in returned.services if one.at > returned.stopping)
+    assert list(parked.object["spec"]["selector"]) == ["spark-ui-agent/parked"]
+    assert parked.at < returned.ready
+    assert outcome(returned.ending) == outcome(alone.ending)
 
 
 def test_an_ordinary_container_that_is_killed_fails_the_pod_and_not_the_job(

@@ -354,6 +354,47 @@ def test_what_hangs_in_install_hook_is_ended_and_any_error_is_one_line(
     ]
 
 
+async def test_install_hook_of_a_restarted_agent_returns_when_the_service_is_seen_to(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert json.loads(await reader.readline())["command"] == "settled"
+        asked.set()
+        await go.wait()
+        writer.write(b'{"ok": true, "result": {"settled": true}}\n')
+        writer.close()
+
+    (tmp_path / "proof.json").write_text("[]")
+    argv = die_with_parent([sys.executable, "-m", "agent", "install-hook"])
+    async with asyncio.timeout(20):
+        process = await asyncio.create_subprocess_exec(*argv, cwd=ROOT, env=env, stderr=PIPE)
+        # the agent's socket is there only some time after its start
+        async with await asyncio.start_unix_server(serve, tmp_path / "agent.sock"):
+            await asked.wait()
+            assert process.returncode is None
+            go.set()
+            _, said = await process.communicate()
+        assert await process.wait() == 0
+    assert b"seen to" not in said
+
+
+@pytest.mark.parametrize("former", [True, False])
+def test_install_hook_waits_for_nobody_for_ever(
+    former: bool,
+    env: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("agent.times.SETTLED", 0.1)
+    if former:
+        (tmp_path / "proof.json").write_text("[]")
+    assert main(["install-hook"], env) == 0
+    assert ("has not seen to the Service within 0.1 s" in capsys.readouterr().err) is former
+
+
 # --- imports --------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.act.proofs import had_a_ui, recall, remember
+from agent.act.proofs import recall, remember
+from agent.act.volume import had_a_ui
 from agent.decide.desired import fold, initial
 from agent.model import Answered, Fact, HookBound, Listener, Scanned, Scheme, Taken, Verdict
 
