@@ -272,9 +272,11 @@ class Reconciler:
 
     async def _around(self, service: Json | None) -> Around:
         around = await read_around(self._api, self._settings, self._pod, service)
-        if self._first and text(service, "metadata", "annotations", HOLDER) == self._settings.identity.holder:
-            self._fence = True  # a write of a former life may still be on its way
-            self._elsewhere = True  # and the endpoints may lag behind the one that stands
+        if self._first:
+            marked = text(service, "metadata", "annotations", HOLDER) == self._settings.identity.holder
+            # A write of a former life may still be on its way, its first one too, which carries the mark;
+            self._fence = marked or self._former
+            self._elsewhere = marked  # and the endpoints may lag behind the one that stands.
         self._first = False
         exposed = False
         if service is not None and not at(service, "spec", "selector"):
