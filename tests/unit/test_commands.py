@@ -289,6 +289,15 @@ def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     assert project.get("version", __version__) == __version__
 
 
+# a shell starts what runs in the background deaf to SIGINT, and the tests with it
+HEARING = """
+import signal, sys
+from agent.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main())
+"""
+
+
 async def test_an_interrupted_wait_ends_without_a_traceback(env: dict[str, str]) -> None:
     asked = asyncio.Event()
 
@@ -303,7 +312,7 @@ async def test_an_interrupted_wait_ends_without_a_traceback(env: dict[str, str])
         await asyncio.start_unix_server(keep, env[PREFIX + "DIR"] + "/agent.sock"),
     ):
         process = await asyncio.create_subprocess_exec(
-            *die_with_parent([sys.executable, "-m", "agent", "wait"]), cwd=ROOT, env=env, stderr=PIPE
+            *die_with_parent([sys.executable, "-c", HEARING, "wait"]), cwd=ROOT, env=env, stderr=PIPE
         )
         await asked.wait()
         process.send_signal(signal.SIGINT)
