@@ -151,12 +151,15 @@ class Reconciler:
         if isinstance(error, ForbiddenError | UnauthorizedError):
             stakes = self.touched() and not isinstance(self._intent().desired, Serve)
             return self._backoff(times.RETRY_REFUSED_PARKING if stakes else times.RETRY_REFUSED_MAX)
-        wait = self._backoff(
-            times.RETRY_MAX if isinstance(self._intent().desired, Serve) else times.RETRY_MAX_PARKING
-        )
+        wait = self._backoff(times.RETRY_MAX_PARKING if self._leads_astray() else times.RETRY_MAX)
         if isinstance(error, ThrottledError) and error.retry_after is not None:
             return max(wait, min(error.retry_after, times.RETRY_MAX) * self._random.uniform(1.0, 1.2))
         return wait
+
+    def _leads_astray(self) -> bool:
+        """True when the Service may lead to another port than the one to serve, or is to lead nowhere."""
+        desired = self._intent().desired
+        return not isinstance(desired, Serve) or self._elsewhere or self._port not in (0, desired.port)
 
     def touched(self) -> bool:
         """True when the Service may lead here by this life of the agent or a former one, or was found to."""

@@ -194,5 +194,7 @@ def withdrawn(world: World, pid: int) -> bool:
     if not isinstance(world.intent.desired, Serve):
         return world.intent.gone(world.observed)
     return world.intent.reached(world.observed) and not any(
-        ui.pid == pid and ui.listener.port == world.intent.desired.port for ui in world.proven
+        # one that was found by REST may be any JVM's
+        ui.pid in (pid, None) and ui.listener.port == world.intent.desired.port
+        for ui in world.proven
     )

@@ -149,6 +149,11 @@ def test_the_guarded_ports(facts: list[Fact], inodes: list[int]) -> None:
             True,
             id="another JVM's has taken its place",
         ),
+        pytest.param(
+            [scan(4040), HookStopping(7), ours(4040), Observed(1, routed=True)],
+            False,
+            id="found by REST after it said so: whose it is nobody knows",
+        ),
     ],
 )
 def test_when_stop_may_go_on(facts: list[Fact], expected: bool) -> None:

@@ -79,6 +79,20 @@ async def test_the_former_port_is_guarded_while_endpoints_lead_to_it() -> None:
 
 
 @virtual
+async def test_while_it_may_lead_to_a_former_port_the_api_server_is_asked_every_second() -> None:
+    cluster, wire = wired()
+    async with serving(wire) as life:
+        await asyncio.sleep(1)
+        wire.faults.plant(Drop())
+        life.tell(bound(39002, pid=8))
+        await asyncio.sleep(600)
+        assert cluster.ports() == {39001}
+        wire.faults.clear()
+        await life.published(within=2 * times.RETRY_MAX_PARKING)
+        assert cluster.ports() == {39002}
+
+
+@virtual
 async def test_every_port_that_was_written_counts_not_just_the_last_that_was_reached() -> None:
     cluster, wire = wired()
     async with serving(wire) as life:
