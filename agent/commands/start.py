@@ -38,16 +38,15 @@ def start(env: Mapping[str, str]) -> int:
         from .. import app
 
         gc.enable()
-        failed = 0
-        while failed < times.RESTARTS:
-            began = time.monotonic()
-            if not asyncio.run(app.run(settings, logger, installed)):
+        failed, began = 0, time.monotonic()
+        while asyncio.run(app.run(settings, logger, installed)):
+            failed = 0 if time.monotonic() - began > times.RESTART_CALM else failed + 1
+            if failed == times.RESTARTS:
                 break
-            failed = 1 if time.monotonic() - began > times.RESTART_CALM else failed + 1
             # the loop has given the signals back to Python, and so to nobody
             _leave_at_signals()
-            time.sleep(times.RESTART * 2 ** (failed - 1))
-            installed = _install(settings)
+            time.sleep(times.RESTART * 2**failed)
+            installed, began = _install(settings), time.monotonic()
     except Exception:
         logger.exception("the agent failed", remedy="please report this; the driver is not affected")
     return DONE
