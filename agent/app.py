@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
@@ -32,6 +31,7 @@ from .model import (
 from .sense.driver import DriverWatch
 from .sense.loghook import LogHook
 from .sense.search import Search
+from .sense.signals import Signals
 from .sense.sockets import SocketTable, SocketWatch
 from .settings import Settings, SettingsError
 from .tell.announcer import Announcer
@@ -43,15 +43,16 @@ from .tell.metrics import Metrics
 from .tell.report import document
 from .tell.web import Web
 
+REPORT = "please report this; the driver is not affected"
 Part = Callable[[], Awaitable[None]]
 Follower = Callable[[World, World], None]
 
 
-async def run(settings: Settings | SettingsError, log: Log, installed: Installed) -> bool:
+async def run(settings: Settings | SettingsError, log: Log, installed: Installed, signals: Signals) -> bool:
     """Runs until the driver has ended or a signal came, and the Service leads nowhere. Raises only defects.
 
     `installed` is what stands of the hook in the shared volume. True when it was a defect alone that ended it, so that
-    the driver is still to be served.
+    the driver is still to be served; a signal is kept in `signals` once this has returned or raised.
     """
     problem = settings if isinstance(settings, SettingsError) else None
     usable = settings.settings if isinstance(settings, SettingsError) else settings
@@ -60,8 +61,14 @@ async def run(settings: Settings | SettingsError, log: Log, installed: Installed
     def count(verb: str, code: str) -> None:
         metrics.count("api_requests_total", verb=verb, code=f"{code[0]}xx" if code.isdigit() else "none")
 
-    async with Kube.open(usable, count, hide) as kube:
-        return await App(usable, log, kube, metrics, installed, problem=problem).run()
+    try:
+        async with Kube.open(usable, count, hide) as kube:
+            app = App(usable, log, kube, metrics, installed, problem=problem)
+            loop = asyncio.get_running_loop()
+            signals.deliver = lambda name: loop.call_soon_threadsafe(app.dismiss, name)
+            return await app.run()
+    finally:
+        signals.keep()
 
 
 class App:
@@ -112,13 +119,13 @@ class App:
             ours,
             count=lambda verdict: metrics.count("probes_total", verdict=verdict),
         )
-        driver = DriverWatch(
-            lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours
-        )
         former = had_a_ui(settings.dir)
+        driver = DriverWatch(
+            lambda: kube.get_pod(settings.identity.pod), self.tell, self.view, settings, ours, seen=former
+        )
         self._begun: float | None = None  # loop time of the first word of our end
         self._defect = False  # has ended it
-        self._dismissed = False  # by a signal
+        self._dismissed = False  # by a signal or `drain`
         reconciler = Reconciler(kube, settings, lambda: self._world.intent, self.tell, former=former)
         self._published = reconciler.touched
         self._events = Events(settings, kube.create_event, log)
@@ -150,7 +157,11 @@ class App:
             )
         if hook is not None:
             self._parts["hook"] = hook.run
-        self._followers += [lambda before, after: search.wake(), lambda before, after: driver.wake()]
+        self._followers += [
+            lambda before, after: search.wake(),
+            lambda before, after: driver.wake(),
+            lambda before, after: self._announcer.tell(self.status()),
+        ]
 
     # --- facts in --------------------------------------------------------------------------------------
 
@@ -161,10 +172,14 @@ class App:
         if self._world == before:
             return
         for follow in self._followers:
-            follow(before, self._world)
+            try:
+                follow(before, self._world)
+            except Exception as error:
+                # whoever comes after it has to know all the same, the reconciler before all
+                self._logger.exception("defect", part="tell", remedy=REPORT)
+                self._broken("tell", error)
         if self._begun is None and (self._world.ending or self._ending(self._world)):
             self._begun = asyncio.get_running_loop().time()
-        self._announcer.tell(self.status())
         self._pulse.set()
         self._pulse = asyncio.Event()
 
@@ -188,9 +203,6 @@ class App:
 
     async def run(self) -> bool:
         """Until the end; see `agent.app.run`."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._dismiss, number.name)
         for warning in self._settings.warnings:
             self._logger.warning(warning)
         self._announcer.tell(self.status())
@@ -216,7 +228,8 @@ class App:
                 task.cancel()
         return self._defect and not self._dismissed and self._world.ended is None
 
-    def _dismiss(self, why: str) -> None:
+    def dismiss(self, why: str) -> None:
+        """By a signal of this name: ends once the Service leads nowhere."""
         self._dismissed = True
         self.tell(Draining(why, leave=True))
 
@@ -229,7 +242,7 @@ class App:
         deadline = self._patience()
         if await self.until(self._over, deadline):
             # Only an ended driver's Service is released; kubelet may tell of the end a moment after its SIGTERM.
-            if not await self.until(self._finished, min(deadline, loop.time() + times.END_LOOK)):
+            if not await self.until(self._finished, loop.time() + times.END_LOOK):
                 self._logger.info(
                     "left parked",
                     service=self.status().service,
@@ -272,13 +285,16 @@ class App:
             try:
                 await part()
             except Exception as error:
-                self._logger.exception(
-                    "defect", part=name, remedy="please report this; the driver is not affected"
-                )
-                self._defect = True
-                self.tell(Draining(f"a defect in {name}: {error!r}", leave=True))
+                self._logger.exception("defect", part=name, remedy=REPORT)
+                self._broken(name, error)
                 if left:
                     await asyncio.sleep(times.RETRY_MIN)
+
+    def _broken(self, name: str, error: Exception) -> None:
+        self._defect = True
+        if not self._world.leaving:
+            why = Draining(f"a defect in {name}: {error!r}", leave=True)
+            asyncio.get_running_loop().call_soon(self.tell, why)
 
     # --- the log hook ------------------------------------------------------------------------------------
 
@@ -340,6 +356,7 @@ class App:
         timeout = request.get("timeout", times.DRAIN_DEFAULT)
         if not isinstance(timeout, int | float):
             raise RequestError("timeout is a number of seconds")
+        self._dismissed = True
         self.tell(Draining("drain"))
         deadline = asyncio.get_running_loop().time() + timeout
         if not self._published():
@@ -350,7 +367,12 @@ class App:
 
 
 def _settled(world: World) -> bool:
-    return world.observed is not None and world.observed.generation >= world.intent.generation
+    intent, observed = world.intent, world.observed
+    if observed is None or observed.generation < intent.generation:
+        return False
+    # what is refused is not ours to see to; an API server that is away may come back in time
+    refused = observed.blocked is not None and observed.blocked.code != "api"
+    return refused or intent.gone(observed) or intent.reached(observed)
 
 
 def _gone(world: World) -> bool:

@@ -33,6 +33,7 @@ RETRY_MAX_PARKING = 1.0  # while a Service may still route to a closed port
 RETRY_REFUSED_PARKING = 5.0  # 401 or 403 while the Service may still lead here
 RETRY_REFUSED_MAX = 60.0  # 403, 404, blocked: someone has to act, no log or load meanwhile
 SLICE_READS = 10  # not a time: reads of the slices after a park, at most
+LATE_LOOKS = 60  # not a time: at a second each; then RETRY_MAX
 SLICE_FIRST = 0.005  # the endpoint controller empties a slice in 9 ms (median), 14 at most
 SLICE_MAX = 0.2
 SLICE_LAG = 0.005  # watchers, kube-proxy among them, hear of a slice some ms after a list shows it

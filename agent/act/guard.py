@@ -74,7 +74,10 @@ class Guard:
 
     def _take(self, freed: Listener) -> None:
         family = socket.AF_INET6 if ":" in freed.address else socket.AF_INET
-        guard = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            guard = socket.socket(family, socket.SOCK_STREAM)
+        except OSError:
+            return  # no file descriptor is left
         try:
             guard.setblocking(False)
             # Connections of the closed UI in TIME_WAIT would else refuse the port to us.

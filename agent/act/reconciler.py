@@ -77,6 +77,7 @@ class Reconciler:
         self._scope: asyncio.Timeout | None = None
         self._working_on = -1
         self._failures = 0
+        self._late = 0  # passes in a row after which endpoints still lead where they should not
         self._fence = False  # a write was abandoned, or may have been by a former life
         self._first = True
         self._pod: Json | None = None
@@ -100,7 +101,7 @@ class Reconciler:
             try:
                 async with asyncio.timeout(delay):
                     await self._news.wait()
-                self._failures = 0
+                self._failures = self._late = 0
             except TimeoutError:
                 pass
 
@@ -126,7 +127,11 @@ class Reconciler:
             return self._backoff(times.RETRY_REFUSED_MAX)
         self._failures = 0
         if observed.elsewhere or (observed.routed and not isinstance(self._intent().desired, Serve)):
-            return times.RETRY_MIN
+            # They come within milliseconds, or when a controller is back; or never, in a slice that no one keeps.
+            self._late += 1
+            most = times.RETRY_MAX_PARKING if self._late < times.LATE_LOOKS else times.RETRY_MAX
+            return self._backoff(most, self._late)
+        self._late = 0
         return times.DRIFT * self._random.uniform(1 - times.DRIFT_JITTER, 1 + times.DRIFT_JITTER)
 
     def _failed(self, error: ApiError) -> float:
@@ -169,8 +174,8 @@ class Reconciler:
         self._told = observed
         self._tell(observed)
 
-    def _backoff(self, most: float) -> float:
-        grown = times.RETRY_MIN * 2.0 ** min(self._failures - 1, 16)
+    def _backoff(self, most: float, failures: int = 0) -> float:
+        grown = times.RETRY_MIN * 2.0 ** min((failures or self._failures) - 1, 16)
         return min(grown, most) * self._random.uniform(0.8, 1.2)
 
     async def _settle(self) -> Observed:
@@ -217,7 +222,9 @@ class Reconciler:
                     if self._elsewhere:
                         # Another UI of this Pod follows: the former one's stop() may be waiting for this.
                         apart = others(service, self._settings)
-                        self._elsewhere = not await self._slices.emptied(name, service, desired.port, apart)
+                        self._elsewhere = not await self._slices.emptied(
+                            name, service, desired.port, apart, reads=self._reads()
+                        )
                     return Observed(
                         intent.generation, routed=step.exposed, service=name, elsewhere=self._elsewhere
                     )
@@ -226,7 +233,7 @@ class Reconciler:
                     released = isinstance(desired, Release)
                     return Observed(intent.generation, routed=step.exposed, service=name, released=released)
                 case Nothing():
-                    if not await self._slices.emptied(name, service):
+                    if not await self._slices.emptied(name, service, reads=self._reads()):
                         return Observed(intent.generation, routed=True, service=name)
                     around = replace(around, empty=True)
                 case _:
@@ -235,6 +242,10 @@ class Reconciler:
                     service = await self._write(step, service)
                     around = replace(around, epoch="", exposed=False, empty=False)
         raise ApiError(0, OVERRULED, f"Service {name} is another than was written, {STEPS} times over")
+
+    def _reads(self) -> int:
+        """How often to look for endpoints in this pass."""
+        return 1 if self._late else times.SLICE_READS
 
     def _leads_to(self, port: int, *, moves: bool = False) -> None:
         """The Service does, or may from now on; its endpoints may lag behind at what it led to before."""

@@ -31,11 +31,17 @@ class Slices:
         self._clear = ""
 
     async def emptied(
-        self, name: str, service: Json | None, port: int = 0, others: Collection[str] = ()
+        self,
+        name: str,
+        service: Json | None,
+        port: int = 0,
+        others: Collection[str] = (),
+        *,
+        reads: int = times.SLICE_READS,
     ) -> bool:
         """Waits until no endpoint of the Service `name` leads here; given `port` and `others`, as `lead_here` counts.
 
-        False when one still does after the bounded reads. Without the right to read them it is the write and a moment.
+        False when one still does after so many `reads`. Without the right to read them it is the write and a moment.
 
         Raises:
             ApiError: any other failed read.
@@ -44,7 +50,7 @@ class Slices:
         if not port and version and version == self._clear:
             return True
         pause = times.SLICE_FIRST
-        for _ in range(times.SLICE_READS):
+        for left in reversed(range(reads)):
             try:
                 if not await self.lead_here(name, port, others):
                     await asyncio.sleep(times.SLICE_LAG)
@@ -53,7 +59,8 @@ class Slices:
             except ForbiddenError:
                 await asyncio.sleep(times.BLIND_GONE)
                 return True
-            await asyncio.sleep(pause)
+            if left:
+                await asyncio.sleep(pause)
             pause = min(pause * 2, times.SLICE_MAX)
         return False
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 import time
 from collections.abc import Mapping
-from types import FrameType
 from typing import NoReturn
 
 from .. import times
 from ..act.volume import Installed, install
+from ..sense.signals import Signals
 from ..settings import Settings, SettingsError, load
 from . import DONE
 from .hook import NeverFails
@@ -19,7 +18,7 @@ from .hook import NeverFails
 
 def start(env: Mapping[str, str]) -> int:
     """Runs until the driver has ended or a signal came; 0 whatever happened."""
-    _leave_at_signals()
+    signals = Signals(_leave)
     settings: Settings | SettingsError
     try:
         settings = load(env)
@@ -36,19 +35,27 @@ def start(env: Mapping[str, str]) -> int:
     logger = logs.configure(usable.log_level, usable.log_format)
     try:
         from .. import app
-
-        gc.enable()
-        failed, began = 0, time.monotonic()
-        while asyncio.run(app.run(settings, logger, installed)):
-            failed = 0 if time.monotonic() - began > times.RESTART_CALM else failed + 1
-            if failed == times.RESTARTS:
-                break
-            # the loop has given the signals back to Python, and so to nobody
-            _leave_at_signals()
-            time.sleep(times.RESTART * 2**failed)
-            installed, began = _install(settings), time.monotonic()
     except Exception:
         logger.exception("the agent failed", remedy="please report this; the driver is not affected")
+        return DONE
+
+    gc.enable()
+    failed = 0
+    while True:
+        began, again = time.monotonic(), True
+        try:
+            again = asyncio.run(app.run(settings, logger, installed, signals))
+        except Exception:
+            logger.exception("the agent failed", remedy="please report this; the driver is not affected")
+        failed = 0 if time.monotonic() - began > times.RESTART_CALM else failed + 1
+        if not again or signals.came or failed == times.RESTARTS:
+            break
+        signals.deliver = _leave
+        gc.unfreeze()
+        gc.collect()
+        time.sleep(times.RESTART * 2**failed)
+        installed = _install(settings)
+    signals.ignore()
     return DONE
 
 
@@ -62,12 +69,7 @@ def _install(settings: Settings | SettingsError) -> Installed:
     return installed
 
 
-def _leave_at_signals() -> None:
-    """As process 1 of a container, a SIGTERM without a handler would be lost while no loop runs."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)
-
-
-def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
+def _leave(_name: str) -> NoReturn:
     """While no loop runs the Service is parked, or as a former life left it: nothing is to be done."""
+    Signals.ignore()
     sys.exit(DONE)

@@ -191,8 +191,11 @@ def guarded(world: World, settings: Settings) -> tuple[Listener, ...]:
 
 def withdrawn(world: World, pid: int) -> bool:
     """True when it is known that nothing routes to a UI of that JVM: what its stop() waits for."""
+    observed = world.observed
+    if observed is not None and observed.generation >= world.intent.generation and not observed.routed:
+        return True  # also where another UI is to be served, and the Service is refused to us
     if not isinstance(world.intent.desired, Serve):
-        return world.intent.gone(world.observed)
+        return False
     return world.intent.reached(world.observed) and not any(
         # one that was found by REST may be any JVM's
         ui.pid in (pid, None) and ui.listener.port == world.intent.desired.port

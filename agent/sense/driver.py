@@ -25,6 +25,8 @@ class DriverWatch:
         view: Callable[[], World],
         settings: Settings,
         ours: Callable[[], frozenset[int]],
+        *,
+        seen: bool = False,
     ) -> None:
         self._get_pod = get_pod
         self._tell = tell
@@ -32,7 +34,7 @@ class DriverWatch:
         self._settings = settings
         self._ours = ours
         self._woken = asyncio.Event()
-        self._seen = False  # a socket of the driver's has listened
+        self._seen = seen  # a socket of the driver's has listened, in this life of the agent or a former one
         self._quiet_since: float | None = None
         self._blind_since: float | None = None
         self._read_at: float | None = None

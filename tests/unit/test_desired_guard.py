@@ -150,6 +150,11 @@ def test_the_guarded_ports(facts: list[Fact], inodes: list[int]) -> None:
             id="another JVM's has taken its place",
         ),
         pytest.param(
+            [bound(4041, pid=8), bound(4040), HookStopping(7), Observed(3, routed=False, blocked=BLOCKED)],
+            True,
+            id="another JVM's is to take its place, and the Service is refused to us",
+        ),
+        pytest.param(
             [scan(4040), HookStopping(7), ours(4040), Observed(1, routed=True)],
             False,
             id="found by REST after it said so: whose it is nobody knows",

@@ -64,6 +64,21 @@ async def test_late_endpoints_are_looked_for_at_a_bounded_pace_and_then_no_more(
 
 
 @virtual
+async def test_endpoints_that_never_come_are_looked_for_ever_more_seldom() -> None:
+    _, wire = wired()
+    async with serving(wire) as life:
+        await asyncio.sleep(1)
+        wire.settle = 10_000
+        life.tell(HookStopping(7))
+        await asyncio.sleep(1)
+        wire.forget()
+        await asyncio.sleep(7200)
+        assert not life.gone
+        lists = [call[0] for call in wire.calls].count("list")
+        assert lists < times.SLICE_READS + times.LATE_LOOKS + 7200 / (0.8 * times.RETRY_MAX)
+
+
+@virtual
 async def test_the_former_port_is_guarded_while_endpoints_lead_to_it() -> None:
     cluster = Cluster()
     wire = Wire(cluster, settings(uid=cluster.uid, host_network=True))
