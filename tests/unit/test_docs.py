@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.model import HookState, State
+from agent.tell.metrics import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")])
@@ -53,6 +54,14 @@ def test_every_state_has_its_row() -> None:
 
 def test_every_state_of_the_hook_has_its_row() -> None:
     assert explained("The log hook") == {state.value for state in HookState}
+
+
+def test_every_metric_has_its_row() -> None:
+    text = (ROOT / "docs/troubleshooting.md").read_text().split("## Metrics\n", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
+    assert [name for row in rows for name in re.findall(r"`([a-z_]+)`", row)] == [
+        family.name for family in FAMILIES
+    ]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
