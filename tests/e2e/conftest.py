@@ -41,6 +41,7 @@ Key = tuple[str, str]
 Life = Callable[[Cluster], Awaitable[object]]
 
 HERE = Path(__file__).parent
+SIDECARS = ("native", "plain")
 VARIANTS = ("native", "plain", "overlays/random-port")
 # a driver's start is CPU, the rest of its life is waiting
 LIVES_AT_ONCE = 3
@@ -65,7 +66,7 @@ LIVES: Mapping[Key, Life] = {
     ("kubeflow", ""): live_kubeflow,
     **{("apache", case): partial(live_apache, case=case) for case in APACHE_CASES},
     ("worked", ""): live_worked,
-    ("deleted", ""): live_deleted,
+    **{("deleted", variant): partial(live_deleted, variant=variant) for variant in SIDECARS},
     ("killed", ""): live_killed,
     ("alone", ""): live_alone,
 }
@@ -168,7 +169,7 @@ def _recorded(kind: type[T], *params: str) -> Callable[..., T]:
 
 whole = _recorded(Whole, *VARIANTS)
 alone = _recorded(Alone)
-deleted = _recorded(Deleted)
+deleted = _recorded(Deleted, *SIDECARS)
 restarted = _recorded(Restarted)
 worked = _recorded(Worked)
 slow = _recorded(Slow)

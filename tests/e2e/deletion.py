@@ -42,9 +42,9 @@ class Deleted:
     lingered: float
 
 
-async def live_deleted(cluster: Cluster) -> Deleted:
+async def live_deleted(cluster: Cluster, variant: str) -> Deleted:
     """Publish, then ``kubectl delete pod``."""
-    async with played(cluster, Plan("deleted", ["context", "result", "await:never"], "native")) as scene:
+    async with played(cluster, Plan("deleted", ["context", "result", "await:never"], variant)) as scene:
         address = await scene.running()
         port = await scene.routed(address)
         host = (await scene.kept())["spec"]["clusterIP"]
