@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sandbox.control_plane import ControlPlane
+from sandbox.prompt import run_promptly
 from sandbox.spark.install import VERSIONS
 from tests.spark.hook_endings import Cell, record
-from tests.spark.hook_lives import Ending, run_promptly, violations
+from tests.spark.hook_lives import Ending, violations
 
 HEADINGS = ("n", "min", "p50", "p90", "p99", "max")
 

@@ -14,6 +14,7 @@ import pytest
 
 from sandbox.node.cluster import Cluster, started
 from sandbox.node.needs import MissingError, check
+from sandbox.prompt import run_promptly
 from tests.e2e.admitted import Admitted, live_admitted
 from tests.e2e.apache import CASES as APACHE_CASES
 from tests.e2e.apache import live_apache
@@ -125,7 +126,7 @@ def outcomes(request: pytest.FixtureRequest, cluster: Cluster) -> Outcomes:
     }
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        return Outcomes(asyncio.run(_live_all(cluster, _in_order(needed))))
+        return Outcomes(run_promptly(_live_all(cluster, _in_order(needed))))
 
 
 def _in_order(needed: Collection[Key]) -> dict[Key, Life]:

@@ -5,13 +5,11 @@ The agent runs as the driver's uid with its own ServiceAccount; nothing here is 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import gc
 import itertools
 import json
 import signal
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -21,7 +19,6 @@ from sandbox.capture import Capture, Connection, capture
 from sandbox.changes import Changes, Routed, recording
 from sandbox.control_plane import ControlPlane
 from sandbox.netns import NetworkNamespace
-from sandbox.prompt import prompt
 from sandbox.scene import Scene, Stage, hooked, on_control_plane, on_stand_in
 from sandbox.spark.driver import SparkDriver
 from sandbox.spark.master import Master
@@ -132,15 +129,6 @@ async def life(
         )
         await agent.state("waiting")
         yield Life(scene, network, changes, captured, directory, agent, stack)
-
-
-def run_promptly(observation: Coroutine[object, object, T]) -> T:
-    """Run an observation in a loop of its own, with nothing in the way that would make its instants late."""
-    # a full collection holds the loop for tens of ms once much is loaded
-    gc.collect()
-    gc.freeze()
-    with prompt():
-        return asyncio.run(observation)
 
 
 async def end(driver: SparkDriver, way: Way) -> None:

@@ -15,11 +15,12 @@ import pytest
 
 from sandbox.changes import Routed
 from sandbox.control_plane import ControlPlane
+from sandbox.prompt import run_promptly
 from sandbox.scene import Stage
 from sandbox.spark.driver import SparkDriver
 from sandbox.spark.portwatch import PortWatch, watch_ports
 from sandbox.spark.trace import Listener
-from tests.spark.hook_lives import SPARK_UID, Ending, Life, life, observe, run_promptly, violations
+from tests.spark.hook_lives import SPARK_UID, Ending, Life, life, observe, violations
 from tests.spark.neighbour import UID as NEIGHBOUR
 from tests.spark.neighbour import neighbour
 

@@ -9,8 +9,9 @@ import pytest
 
 from sandbox.changes import Routed
 from sandbox.control_plane import ControlPlane
+from sandbox.prompt import run_promptly
 from sandbox.spark.trace import Listener
-from tests.spark.hook_lives import Ending, life, observe, run_promptly, violations
+from tests.spark.hook_lives import Ending, life, observe, violations
 
 VERSION = "4.1.4"
 CONTEXTS = 10

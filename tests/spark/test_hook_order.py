@@ -11,11 +11,12 @@ from collections.abc import Mapping
 import pytest
 
 from sandbox.control_plane import ControlPlane
+from sandbox.prompt import run_promptly
 from sandbox.spark.install import VERSIONS
 from sandbox.standin import StandIn
 from sandbox.standin.faults import Delay
 from tests.spark.hook_endings import Cell, record
-from tests.spark.hook_lives import WAYS, Ending, Way, life, observe, run_promptly, violations
+from tests.spark.hook_lives import WAYS, Ending, Way, life, observe, violations
 
 NEWEST = "4.1.4"
 ANSWER_BOUND = 2.0  # s: HOOK_TIMEOUT as it is when not set

@@ -15,8 +15,9 @@ import pytest
 from sandbox.capture import Connection
 from sandbox.changes import Routed
 from sandbox.control_plane import ControlPlane
+from sandbox.prompt import run_promptly
 from sandbox.spark.driver import SparkDriver
-from tests.spark.hook_lives import Ending, Life, life, observe, run_promptly, violations
+from tests.spark.hook_lives import Ending, Life, life, observe, violations
 
 VERSIONS = ("3.5.9", "4.1.4")
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import pytest
 
 from sandbox.capture import Connection
+from sandbox.prompt import run_promptly
 from sandbox.spark.driver import SparkDriver
 from sandbox.spark.trace import Context, LogLine
 from sandbox.standin import StandIn
 from sandbox.standin.faults import Hold, Silence
-from tests.spark.hook_lives import Life, life, run_promptly
+from tests.spark.hook_lives import Life, life
 
 VERSION = "4.1.4"
 HOOK_TIMEOUT = 3.0
