@@ -1,6 +1,6 @@
 """Whether two drivers logged the same: lines with what differs from run to run taken out, and nothing else.
 
-Taken out are times, ports, ids (of applications, objects, temporary folders) and thread names. Everything that a
+Taken out are times, ports, ids (of applications, objects, temporary folders), thread names and the sizes of task results. Everything that a
 disturbance would add or take away stays: levels, classes, texts, counts, sizes, stack frames.
 """
 
@@ -24,6 +24,8 @@ _VARYING = (
     (re.compile(r"\bon port \d+"), "on port <port>"),
     (re.compile(rf"({_ADDRESS}):\d+"), r"\1:<port>"),
     (re.compile(rf"(BlockManagerId\(\w+, {_ADDRESS}), \d+"), r"\1, <port>"),
+    # a task's metrics go with its result, but not those that are 0, as the time of garbage collection is or is not
+    (re.compile(r"\b\d+ bytes result sent to driver"), "<size> bytes result sent to driver"),
     (re.compile(r'(?<=in thread )"[^"]*"'), "<thread>"),
 )
 

@@ -34,6 +34,10 @@ U = "26/12/02 07:00:01 INFO"
         (f"{T} Executor: MutableURLClassLoader@62ece74b for", f"{T} Executor: MutableURLClassLoader@1f for"),
         (f"{T} A: id spark-{'a' * 32}", f"{T} A: id spark-{'b' * 32}"),
         (f"{T} A: id local-1796139634694", f"{T} A: id local-1796139634695"),
+        (
+            f"{T} Executor: Finished task 0.0 in stage 0.0 (TID 0). 1888 bytes result sent to driver",
+            f"{T} Executor: Finished task 0.0 in stage 0.0 (TID 0). 1845 bytes result sent to driver",
+        ),
         ('Exception in thread "dispatcher-3" x', 'Exception in thread "dispatcher-4" x'),
     ],
 )
