@@ -1,7 +1,7 @@
 """Whether two drivers logged the same: lines with what differs from run to run taken out, and nothing else.
 
-Taken out are times, ports, ids (of applications, objects, temporary folders), thread names and the sizes of task results. Everything that a
-disturbance would add or take away stays: levels, classes, texts, counts, sizes, stack frames.
+Taken out are times, ports, ids (of applications, objects, temporary folders), thread names and the sizes of task results.
+Everything that a disturbance would add or take away stays: levels, classes, texts, counts, other sizes, stack frames.
 """
 
 from __future__ import annotations
