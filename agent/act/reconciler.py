@@ -288,9 +288,10 @@ class Reconciler:
         around = await read_around(self._api, self._settings, self._pod, service)
         if self._first:
             marked = text(service, "metadata", "annotations", HOLDER) == self._settings.identity.holder
-            # A write of a former life may still be on its way, its first one too, which carries the mark;
+            # A write of a former life may still be on its way, also its first, which is to set the mark.
             self._fence = marked or self._former
-            self._elsewhere = marked  # and the endpoints may lag behind the one that stands.
+            # And the endpoints may lag behind the write that stands.
+            self._elsewhere = marked
         self._first = False
         exposed = False
         if service is not None and not at(service, "spec", "selector"):
