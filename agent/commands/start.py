@@ -36,7 +36,7 @@ def start(env: Mapping[str, str]) -> int:
     try:
         from .. import app
     except Exception:
-        logger.exception("the agent failed", remedy="please report this; the driver is not affected")
+        logger.exception("the agent failed", remedy=logs.REPORT)
         return DONE
 
     gc.enable()
@@ -46,7 +46,7 @@ def start(env: Mapping[str, str]) -> int:
         try:
             again = asyncio.run(app.run(settings, logger, installed, signals))
         except Exception:
-            logger.exception("the agent failed", remedy="please report this; the driver is not affected")
+            logger.exception("the agent failed", remedy=logs.REPORT)
         failed = 0 if time.monotonic() - began > times.RESTART_CALM else failed + 1
         if not again or signals.came or failed == times.RESTARTS:
             break

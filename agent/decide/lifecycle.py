@@ -49,14 +49,28 @@ def driver_listens(world: World, settings: Settings, ours: frozenset[int]) -> bo
     return any(one.uid == uid and inode not in ours for inode, one in world.listeners.items())
 
 
+def leaving(world: World, settings: Settings) -> bool:
+    """True when the agent is to end: it was told to, or in `plain` mode the driver has ended."""
+    return world.leaving or (settings.mode == "plain" and world.ended is not None)
+
+
 def over(world: World, settings: Settings) -> bool:
-    """True when the agent has nothing left to keep: told to leave, or in `plain` mode after the driver, and gone."""
-    leaving = world.leaving or (settings.mode == "plain" and world.ended is not None)
-    return leaving and world.intent.gone(world.observed)
+    """True when, besides, it has nothing left to keep: the Service leads nowhere."""
+    return leaving(world, settings) and world.intent.gone(world.observed)
+
+
+def settled(world: World) -> bool:
+    """True when the Service is what the present Intent wants it to be, or can't be made so by us."""
+    intent, observed = world.intent, world.observed
+    if observed is None or observed.generation < intent.generation:
+        return False
+    # what is refused is not ours to see to; an API server that is away may come back in time
+    refused = observed.blocked is not None and observed.blocked.code != "api"
+    return refused or intent.gone(observed) or intent.reached(observed)
 
 
 def finished(world: World, settings: Settings, ours: frozenset[int]) -> bool:
-    """True when, besides, it is known whether to release: we have, or can't, or the driver lives on and will need it."""
+    """True when, besides that, it is known whether to release: we have, or can't, or the driver lives on and will need it."""
     observed = world.observed
     released = world.ended is not None and observed is not None and observed.released
     barred = observed is not None and observed.blocked is not None

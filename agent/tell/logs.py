@@ -18,6 +18,8 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 
 Log = FilteringBoundLogger
 
+REPORT = "please report this; the driver is not affected"  # the remedy of a defect
+
 LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from unittest.mock import patch
 
-from agent import app
 from agent.__main__ import main
+from agent.app import wiring
 from agent.model import World
 
 
@@ -16,5 +16,5 @@ def at_once(_world: World, _pid: int) -> bool:
 
 
 if __name__ == "__main__":
-    with patch.object(app, "withdrawn", at_once):
+    with patch.object(wiring, "withdrawn", at_once):
         sys.exit(main())

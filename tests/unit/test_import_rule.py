@@ -54,7 +54,7 @@ def test_the_code_keeps_it(copy: Path) -> None:
         ("agent/sense/planted.py", "from .. import act", LAYERS),
         ("agent/tell/planted.py", "from .. import sense", LAYERS),
         ("agent/tell/planted.py", "from .. import app", LAYERS),
-        ("agent/app.py", "from . import commands", LAYERS),
+        ("agent/app/wiring.py", "from .. import commands", LAYERS),
         ("agent/commands.py", "from . import __main__", LAYERS),
         ("agent/stranger.py", "", LAYERS),
         ("agent/act/planted.py", "import kubernetes_asyncio", CLIENT),
@@ -64,7 +64,7 @@ def test_the_code_keeps_it(copy: Path) -> None:
     ],
 )
 def test_a_planted_violation_is_found(copy: Path, module: str, line: str, contract: str) -> None:
-    for name in ("app.py", "commands.py", "__main__.py"):
+    for name in ("commands.py", "__main__.py"):
         (copy / "agent" / name).touch()
     plant(copy, module, line)
 
