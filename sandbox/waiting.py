@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sandbox.apiclient import DEFAULT_SECONDS, ApiClient, Object
 
+# characters of the objects in a message
+_LONGEST = 4000
+
 
 async def wait_until(
     api: ApiClient,
@@ -43,5 +46,11 @@ async def wait_until(
                         if predicate(list(objects.values())):
                             return list(objects.values())
     except TimeoutError:
-        seen = json.dumps(list(objects.values()))[:2000]
+        seen = json.dumps([_told(one) for one in objects.values()])[:_LONGEST]
         raise TimeoutError(f"{path} not as wanted within {within} s; last seen: {seen}") from None
+
+
+def _told(one: Object) -> Object:
+    """What a person looks for first comes first, and who wrote which field not at all."""
+    metadata = {name: value for name, value in one["metadata"].items() if name != "managedFields"}
+    return {"name": metadata["name"], "status": one.get("status"), **one, "metadata": metadata}
