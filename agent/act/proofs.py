@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..model import Answered, Fact, HookBound, Listener, Scheme, Taken, Ui, Verdict
+from ..paths import PROOF_FILE
 from .files import read, write
-from .volume import PROOF_FILE
 
 MOST_READ = 1 << 20  # bytes; a UI takes some 60
 

@@ -25,12 +25,12 @@ from ..decide.log4j import (
     users_file,
 )
 from ..decide.loglevels import ABOVE_INFO, above_info, read_properties
+from ..paths import INSTALLED_FILE, PROOF_FILE
 from ..settings import Settings
 from .files import read, write
 from .hookkey import KEY_FILE, key
 
 READABLE = 0o644  # for the driver, whose uid may be another; the volume itself is what keeps others out
-PROOF_FILE = "proof.json"  # see `proofs`
 MOST_READ = 1 << 20  # bytes of a user's file that are understood; a ConfigMap holds no more
 MOST_COPIED = 8 << 20  # bytes that are copied: the volume is memory
 MOST_BESIDE = 8  # files that it takes in
@@ -104,6 +104,7 @@ def _install(settings: Settings) -> Installed:
             write(settings.dir / name, files[name], READABLE)
         else:
             (settings.dir / name).unlink(missing_ok=True)
+    write(settings.dir / INSTALLED_FILE, b"", READABLE)
     return Installed(hook=hooked, port=port, secret=secret, said=(logging.said, said))
 
 

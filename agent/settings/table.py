@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..paths import DIR
 from . import values
 from .shape import IN_CLUSTER
 
@@ -103,7 +104,7 @@ TABLE: tuple[Setting, ...] = (
         "The container whose end is the driver's end",
     ),
     Setting("DRIVER_UID", "", values.uid, "User id of the driver's sockets. Default: the agent's own"),
-    Setting("DIR", "/run/spark-ui-agent", values.path, "The in-memory volume shared with the driver"),
+    Setting("DIR", DIR, values.path, "The in-memory volume shared with the driver"),
     Setting(
         "DRIVER_CONF_DIR",
         "",

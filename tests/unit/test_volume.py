@@ -62,7 +62,7 @@ def mode(path: Path) -> int:
 def test_no_file_of_the_users_gives_the_default_and_the_hook(shared: Path, conf: Path) -> None:
     installed = install(wanted(shared, conf))
     assert installed.hook
-    assert names(shared) == ["hook.json", "hook.xml", "log4j2.xml"]
+    assert names(shared) == ["hook.json", "hook.xml", "installed", "log4j2.xml"]
     assert (shared / "log4j2.xml").read_text() == base(structured=False)
     assert levels(shared) == {UTILS: None, CONTEXT: None}
     hook = (shared / "hook.xml").read_text()
@@ -215,7 +215,7 @@ def test_many_at_once_agree(shared: Path, conf: Path) -> None:
     with ThreadPoolExecutor(16) as pool:
         results: list[Installed] = list(pool.map(lambda _: install(wanted(shared, conf)), range(64)))
     assert len(set(results)) == 1
-    assert names(shared) == ["hook.json", "hook.xml", "log4j2.xml"]
+    assert names(shared) == ["hook.json", "hook.xml", "installed", "log4j2.xml"]
     assert results[0].secret in (shared / "hook.xml").read_text()
 
 
