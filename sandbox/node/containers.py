@@ -53,6 +53,22 @@ def main_process(pod: Object, name: str) -> int:
     raise LookupError(f"container {name} of {pod['metadata']['name']} has no process")
 
 
+def sandbox_started_at(pod: Object) -> float:
+    """Return when a Pod's first process, that of its sandbox, was started; see `started_at`.
+
+    Before that come what the kubelet waits for (its volumes above all) and the network; after it the containers, in order.
+    LookupError where the Pod has no process.
+    """
+    mark, found = f"pod{pod['metadata']['uid']}", []
+    for folder in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (folder / "cgroup").read_text():
+                found.append(started_at(int(folder.name)))
+    if not found:
+        raise LookupError(f"{pod['metadata']['name']} has no process")
+    return min(found)
+
+
 def started_at(pid: int) -> float:
     """Return when a process was started, in seconds of CLOCK_MONOTONIC, to 10 ms (proc(5): ticks since boot)."""
     fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
