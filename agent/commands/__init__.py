@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from ..settings import SettingsError
@@ -20,8 +20,11 @@ INTERRUPTED = 128 + signal.SIGINT  # as a shell has it
 _SPARKS = ("driver", "executor")
 
 
-def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
-    """Runs one command; its exit code. Wrong usage raises SystemExit(2), as argparse does."""
+def main(argv: Sequence[str], env: Mapping[str, str], installed: Callable[[], None] = lambda: None) -> int:
+    """Runs one command; its exit code. Wrong usage raises SystemExit(2), as argparse does.
+
+    `run` calls `installed` once the files for the driver stand, or can't.
+    """
     if argv and argv[0] in _SPARKS:
         complain(
             f"started with Spark's own arguments ({argv[0]} ...): Spark took this container for its {argv[0]}; set "
@@ -29,7 +32,7 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
         )
         return USAGE
     try:
-        return _command(argv, env)
+        return _command(argv, env, installed)
     except SettingsError as error:
         for problem in error.problems:
             complain(problem)
@@ -38,11 +41,11 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
         return INTERRUPTED
 
 
-def _command(argv: Sequence[str], env: Mapping[str, str]) -> int:
+def _command(argv: Sequence[str], env: Mapping[str, str], installed: Callable[[], None]) -> int:
     if not argv or list(argv) == ["run"]:
         from .start import start
 
-        return start(env)
+        return start(env, installed)
     from .usage import Command, parser
 
     args = parser().parse_args(argv)

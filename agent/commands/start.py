@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from .. import times
@@ -16,8 +16,11 @@ from . import DONE
 from .hook import NeverFails
 
 
-def start(env: Mapping[str, str]) -> int:
-    """Runs until the driver has ended or a signal came; 0 whatever happened."""
+def start(env: Mapping[str, str], written: Callable[[], None]) -> int:
+    """Runs until the driver has ended or a signal came; 0 whatever happened.
+
+    Calls `written` once the hook's files stand, or won't by this process.
+    """
     signals = Signals(_leave)
     settings: Settings | SettingsError
     try:
@@ -28,6 +31,7 @@ def start(env: Mapping[str, str]) -> int:
 
     gc.disable()  # the imports make no garbage; collecting meanwhile costs a tenth of the start
     installed = _install(settings)
+    written()
     import asyncio
 
     from ..tell import logs

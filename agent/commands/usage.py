@@ -68,7 +68,7 @@ def _time(text: str) -> float:
 def _run(_args: argparse.Namespace, env: Mapping[str, str]) -> int:
     from .start import start
 
-    return start(env)
+    return start(env, lambda: None)
 
 
 def _check(_args: argparse.Namespace, env: Mapping[str, str]) -> int:

@@ -363,27 +363,6 @@ def test_what_hangs_in_install_hook_is_ended_and_any_error_is_one_line(
     ]
 
 
-def install_hook(env: Mapping[str, str]) -> set[str]:
-    """What a process of its own loads."""
-    argv = [sys.executable, "-X", "importtime", "-m", "agent", "install-hook"]
-    done = subprocess.run(
-        argv, cwd=ROOT, env=dict(env), capture_output=True, text=True, timeout=60, check=True
-    )
-    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
-
-
-def test_install_hook_loads_nothing_where_the_agent_was_faster(env: dict[str, str], tmp_path: Path) -> None:
-    first, again = install_hook(env), install_hook(env)
-    assert {"agent.settings", "agent.act.volume", "argparse"} <= first
-    assert "agent.paths" in again
-    assert again.isdisjoint({"agent.settings", "agent.commands", "argparse"})
-    # half of the files, as while the agent writes them
-    (tmp_path / "installed").unlink()
-    (tmp_path / "log4j2.xml").unlink()
-    assert "agent.act.volume" in install_hook(env)
-    assert (tmp_path / "log4j2.xml").is_file()
-
-
 async def test_install_hook_of_a_restarted_agent_returns_when_the_service_is_seen_to(
     env: dict[str, str], tmp_path: Path
 ) -> None:
