@@ -46,7 +46,7 @@ SIDECARS = ("native", "plain")
 VARIANTS = ("native", "plain", "overlays/random-port")
 # a driver's start is CPU, the rest of its life is waiting
 LIVES_AT_ONCE = 3
-LIFE_SECONDS = 400.0
+LIFE_SECONDS = 600.0
 
 
 def _variant(variant: str) -> Life:

@@ -19,6 +19,8 @@ from sandbox.spark.trace import Listener
 from tests.e2e.scene import Ending, Plan, Scene, played
 
 CLOSE_SECONDS = 60.0
+# with a hundredth of a CPU the first steps take half a minute on a free core, and so do the imports after them
+SLOW_SECONDS = 240.0
 # what the agent writes for the driver, with the secret in it, and where the driver sees it
 HOOK_FILE = "/run/spark-ui-agent/hook.xml"
 STEPS = ("context", "result", "await:stop", "stop", "await:end")
@@ -143,11 +145,11 @@ async def live_slow(cluster: Cluster) -> Slow:
         agent_container(pod)["resources"]["limits"]["cpu"] = "10m"
 
     async with played(cluster, Plan("slow", STEPS, "native", throttle)) as scene:
-        address = await scene.running()
+        address = await scene.running(within=SLOW_SECONDS)
         pod = await scene.driver.until("Running")
         started = started_at(main_process(pod, DRIVER_CONTAINER)) + epoch()
         await scene.driver.until_step("result")
-        await scene.routed(address)
+        await scene.routed(address, within=SLOW_SECONDS)
         argv = ["stat", "--format=%.9Y", HOOK_FILE]
         written = await cluster.execute(scene.namespace, scene.driver.pod, DRIVER_CONTAINER, argv)
         for step in ("stop", "end"):

@@ -16,7 +16,7 @@ from sandbox.changes import Changes, recording
 from sandbox.node.cluster import Cluster
 from sandbox.node.containers import exit_of, main_process, terminated
 from sandbox.node.steps import steps_of
-from sandbox.node.submit import Job, Submitted, create_spark_namespace, submitted
+from sandbox.node.submit import SUBMIT_SECONDS, Job, Submitted, create_spark_namespace, submitted
 from sandbox.node.templates import AGENT_CONTAINER, rendered, write_template
 from sandbox.pods import DRIVER_CONTAINER, delete_pod, pods
 from sandbox.services import services
@@ -77,15 +77,15 @@ class Scene:
     driver: Submitted
     service: str
 
-    async def running(self) -> str:
+    async def running(self, within: float = SUBMIT_SECONDS) -> str:
         """Wait until the driver Pod runs; return its address."""
-        pod = await self.driver.until("Running")
+        pod = await self.driver.until("Running", within=within)
         return str(pod["status"]["podIP"])
 
-    async def routed(self, address: str) -> int:
+    async def routed(self, address: str, within: float = ROUTED_SECONDS) -> int:
         """Wait until the Service leads to the Pod of this address; return the port that it leads to."""
         await self.seen.until(
-            lambda seen: {host for host, _ in seen.leads_to(self.service)} == {address}, ROUTED_SECONDS
+            lambda seen: {host for host, _ in seen.leads_to(self.service)} == {address}, within
         )
         ((_, port),) = self.seen.leads_to(self.service)
         return port
