@@ -15,12 +15,13 @@ FROM ${BASE}
 LABEL org.opencontainers.image.title="spark-ui-agent" \
       org.opencontainers.image.description="Keeps one Kubernetes Service pointing at the web UI that a Spark driver really bound" \
       org.opencontainers.image.licenses="Apache-2.0"
-# Official Python images come without bytecode, and a read-only root never gets any: three times the CPU at each start.
+# Official Python images come without bytecode, and a read-only root never gets any: three times the CPU at each start. Others
+# have some that a builder which sets files' times makes invalid: all of it is made anew, and is taken as it is.
 # pip is of no use here.
 RUN python3 -m pip uninstall --quiet --yes --root-user-action=ignore pip \
  && lib="$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
  && rm -rf "$lib/ensurepip" \
- && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash \
+ && python3 -m compileall -q -f -j 0 --invalidation-mode unchecked-hash \
       -x '/(site-packages|dist-packages|test|tests|idlelib|lib2to3|tkinter|turtledemo|pydoc_data)/' "$lib"
 COPY --from=build /opt/spark-ui-agent /opt/spark-ui-agent
 # found by its name: kubectl exec, postStart and preStop

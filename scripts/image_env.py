@@ -135,7 +135,8 @@ def build(destination: Path) -> None:
         run("agent", *into, "--quiet", "--no-deps", "--no-index", wheel)
     (packages,) = destination.glob("lib/python3.*/site-packages")
     slim(packages)
-    compile_all = ("-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash")
+    # anew also where a tool has imported a module while it installed: rich in pip does
+    compile_all = ("-m", "compileall", "-q", "-f", "-j", "0", "--invalidation-mode", "unchecked-hash")
     run("bytecode", destination / "bin" / "python", *compile_all, packages)
     prove(destination)
 

@@ -11,7 +11,7 @@ from sandbox.apiclient import Object
 from sandbox.changes import Change, Routed
 from sandbox.node.cluster import Cluster
 from sandbox.node.containers import main_process, started_at
-from sandbox.node.templates import agent_container
+from sandbox.node.templates import AGENT_CONTAINER, agent_container
 from sandbox.page import Page
 from sandbox.pods import DRIVER_CONTAINER
 from sandbox.spark.portwatch import PortWatch, watch_ports
@@ -23,6 +23,18 @@ CLOSE_SECONDS = 60.0
 SLOW_SECONDS = 240.0
 # what the agent writes for the driver, with the secret in it, and where the driver sees it
 HOOK_FILE = "/run/spark-ui-agent/hook.xml"
+# prints each module that the agent loads without bytecode that is taken as it is
+UNCOMPILED = """
+import sys, agent.app, agent.commands.start, agent.act.kubeclient as client
+from pathlib import Path
+client.load_client()
+for name, module in sorted(sys.modules.items()):
+    spec = getattr(module, "__spec__", None)
+    if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+        bytecode = Path(spec.cached)
+        if not bytecode.is_file() or int.from_bytes(bytecode.read_bytes()[4:8], "little") != 1:
+            print(name)
+"""
 STEPS = ("context", "result", "await:stop", "stop", "await:end")
 EXPOSED = 4040
 
@@ -33,6 +45,7 @@ class Whole:
 
     ``parked`` is when the last route was gone, ``closed`` when the UI's socket was. ``lingered``: seconds from the
     end of the driver's process to that of the Pod. ``submit_status`` is spark-submit's own exit status.
+    ``uncompiled`` are the modules that the agent's interpreter might have to compile at each start.
     """
 
     name: str
@@ -47,6 +60,7 @@ class Whole:
     lingered: float
     submit_status: int
     services: Sequence[Change]
+    uncompiled: Sequence[str]
 
 
 async def live_whole(cluster: Cluster, name: str, variant: str) -> Whole:
@@ -57,6 +71,12 @@ async def live_whole(cluster: Cluster, name: str, variant: str) -> Whole:
         host = (await scene.kept())["spec"]["clusterIP"]
         first = await cluster.first_page(host, EXPOSED)
         await scene.driver.until_step("result")
+        printed = await cluster.execute(
+            scene.namespace,
+            scene.driver.pod,
+            AGENT_CONTAINER,
+            ["/opt/spark-ui-agent/bin/python", "-c", UNCOMPILED],
+        )
         page = await cluster.fetch(host, EXPOSED, "/jobs/")
         parked, closed = await stopping(scene, address, port)
         await cluster.until_refused(host, EXPOSED)
@@ -76,6 +96,7 @@ async def live_whole(cluster: Cluster, name: str, variant: str) -> Whole:
             lingered=lingered,
             submit_status=status,
             services=scene.seen.of_service(scene.service),
+            uncompiled=printed.split(),
         )
 
 

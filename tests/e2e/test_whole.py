@@ -42,6 +42,11 @@ def test_the_created_service_is_gone_in_the_end(whole: Whole) -> None:
     }
 
 
+@pytest.mark.parametrize("whole", ["native"], indirect=True)
+def test_nothing_is_compiled_when_the_agent_starts(whole: Whole) -> None:
+    assert whole.uncompiled == []
+
+
 @pytest.mark.parametrize("whole", ["native", "overlays/random-port"], indirect=True)
 def test_the_pod_is_completed_as_soon_as_without_the_agent(whole: Whole, alone: Alone) -> None:
     assert whole.lingered - alone.lingered <= COMPLETED_SECONDS
