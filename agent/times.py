@@ -72,5 +72,5 @@ WAIT_POLL = 0.2  # between two looks of `wait`
 EVENT = 5.0  # one Event; nothing waits for it
 SETTLED = 5.0  # a restarted agent's Pod is not Ready before the Service is right: 0.3 s, unless the API server is away
 SETTLED_POLL = 0.05  # until its socket is there, 0.2 s after its start
-INSTALL = 60.0  # `install-hook` may wait or work for so long: the agent's first steps take 20 s under a limit of 10m
+INSTALL = 60.0  # `install-hook` may wait or work for so long: the agent's first steps take 9 to 16 s under a limit of 10m
 INSTALL_POLL = 0.005  # until the agent beside it has written the files: 0.05 s
