@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.paths import INSTALLED_FILE, LOCK_FILE
 from agent.settings import PREFIX
 from agent.tell.client import ask
 from sandbox.die_with_parent import die_with_parent
@@ -137,4 +138,10 @@ async def test_the_hooks_files_stand_before_anything_big_is_imported(
     )
     async with asyncio.timeout(DEADLINE):
         said, _ = await process.communicate()
-    assert set(said.decode().split()) == {"log4j2.xml", "hook.xml", "hook.json"}
+    assert set(said.decode().split()) == {
+        "log4j2.xml",
+        "hook.xml",
+        "hook.json",
+        INSTALLED_FILE,
+        LOCK_FILE,
+    }
